@@ -7,20 +7,20 @@ use rustix::fs::{Access, AtFlags, CWD, Mode, Stat, accessat, fstat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-/// Whether names can be made in a directory.
+/// Checks whether names can be made in a directory.
 ///
 /// # Errors
-/// The system's error of making one.
+/// The system's error for making one.
 pub(crate) fn may_make(directory: BorrowedFd<'_>) -> Result<(), Errno> {
     let access = Access::WRITE_OK | Access::EXEC_OK;
     accessat(directory, c".", access, AtFlags::EACCESS)
 }
 
-/// Whether the name of a file can be removed from a directory, or given to another file. Where
-/// the directory is sticky, as /tmp is, that is for the owners of the file and of the directory.
+/// Checks whether a file's name can be removed from a directory, or given to another file. In a
+/// sticky directory, such as /tmp, only root and the owners of the file and of the directory may.
 ///
 /// # Errors
-/// The system's error of removing it.
+/// The system's error for removing it.
 pub(crate) fn may_remove(directory: BorrowedFd<'_>, file: &Stat) -> Result<(), Errno> {
     may_make(directory)?;
     let status = fstat(directory)?;
@@ -30,10 +30,10 @@ pub(crate) fn may_remove(directory: BorrowedFd<'_>, file: &Stat) -> Result<(), E
     if is_sticky && !owns && !user.is_root() { Err(Errno::PERM) } else { Ok(()) }
 }
 
-/// Whether what a path names can be written into.
+/// Checks whether the file at a path can be written to.
 ///
 /// # Errors
-/// The system's error of opening it.
+/// The system's error for opening it.
 pub(crate) fn may_write(path: &Path) -> Result<(), Errno> {
     accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS)
 }

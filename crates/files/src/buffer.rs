@@ -1,7 +1,7 @@
 //! Encryption of a whole file's content in memory, by all workers.
 //!
-//! The chunks of a file are independent (except in CBC encryption), so the workers share them. The result is
-//! the same as the content of an encrypted file.
+//! The chunks of a file are independent (except in CBC encryption), so the workers share them. The
+//! result is the same as the content of an encrypted file.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::prepare::{Prepared, bytes_to_prepare, prepare_plain, prepare_sealed};
 use crate::segment::{collect, push_jobs};
 use crate::{FileError, KeyRing, Options, seats};
 
-/// How many bytes [`seal`] makes of `length` bytes of plaintext.
+/// The number of bytes that [`seal`] makes of `length` bytes of plaintext.
 ///
 /// # Errors
 /// When the format can't hold this length.
@@ -23,15 +23,15 @@ pub fn sealed_length(keys: &KeyRing, length: u64) -> Result<u64, FileError> {
     Ok(Layout::for_plaintext(&keys.primary().geometry(), length)?.sealed_length())
 }
 
-/// Encrypts `plaintext` into `sealed`, which has room for [`sealed_length`] bytes, in the format
-/// and with the key that the ring's first recipe says. Returns how many bytes it wrote.
+/// Encrypts `plaintext` into `sealed`, which has room for [`sealed_length`] bytes, with the format
+/// and key of the ring's first recipe. Returns the number of bytes written.
 ///
-/// Of the options count those of engines, policy and cores, and [`Options::control`]. What no engine could do,
-/// or one that computed wrong results has done, [`Options::reference`] does.
+/// Uses the options for engines, policy and cores, and [`Options::control`]. Jobs that no engine
+/// could do, or that an engine with wrong results has done, go to [`Options::reference`].
 ///
 /// # Errors
-/// When `sealed` is too short, the system has no random numbers, the engines failed or it was stopped. The
-/// content of `sealed` is then undefined.
+/// When `sealed` is too short, the system has no random numbers, the engines failed or it was
+/// stopped. The content of `sealed` is then undefined.
 pub fn seal(
     keys: &KeyRing,
     plaintext: &[u8],
@@ -47,9 +47,9 @@ pub fn seal(
     Ok(length)
 }
 
-/// Decrypts what [`seal`], or Evener as a file, made with one of the ring's keys, into
-/// `plaintext`, for which as many bytes as `sealed` has are enough. Returns how long it is. The options are
-/// those of [`seal`].
+/// Decrypts into `plaintext` the output of [`seal`], or an encrypted file of Evener's, made with
+/// one of the ring's keys. `plaintext` needs at most the length of `sealed`. Returns the
+/// plaintext's length. The options are those of [`seal`].
 ///
 /// # Errors
 /// When no key fits, a chunk is not authentic or the end is missing, when `plaintext` is too
@@ -93,7 +93,7 @@ fn process(
     let mut jobs = Vec::with_capacity(layout.chunks() as usize);
     let chunks = (0..layout.chunks()).map(|index| layout.chunk(index));
     push_jobs(&mut jobs, cipher, direction, chunks, input, output);
-    // A short buffer is done before a second thread has started.
+    // One worker finishes a short buffer before a second thread has started.
     seats.truncate((input.len() / LEAST_SHARE).max(1));
     let run = options.run(cipher.cipher(), direction, jobs.len());
     let failure = run_batch(&seats, &run, &mut jobs, &|| options.control.is_stopped());
@@ -108,7 +108,7 @@ fn process(
     collect(jobs.iter().map(|job| job.outcome), 0)
 }
 
-/// Has the reference engine do what is left.
+/// Has the reference engine process the remaining jobs.
 fn finish(
     reference: Option<&Arc<dyn Engine>>,
     request: &SessionRequest<'_>,
@@ -123,7 +123,7 @@ fn finish(
     Ok(reference.open(request)?.process(jobs)?)
 }
 
-/// The length, if the buffer is as long.
+/// Returns `length` if the buffer is at least that long.
 fn room(length: u64, buffer: &[u8]) -> Result<usize, FileError> {
     let fits = usize::try_from(length).ok().filter(|length| *length <= buffer.len());
     fits.ok_or(FileError::Rejected {
@@ -132,5 +132,5 @@ fn room(length: u64, buffer: &[u8]) -> Result<usize, FileError> {
     })
 }
 
-/// What a worker must have to do to be worth starting, in bytes.
+/// The least work for which a worker is worth starting, in bytes.
 const LEAST_SHARE: usize = 256 << 10;

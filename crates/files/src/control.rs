@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use evener_core::IgnorePoison;
 use evener_pipeline::Recall;
 
-/// Counts an operation's progress and carries the wish to stop it.
+/// Counts an operation's progress and carries the request to stop it.
 ///
 /// ```
 /// # extern crate evener_files as evener;
@@ -48,38 +48,38 @@ pub struct Progress {
 }
 
 impl Control {
-    /// Asks the operation to stop: no new file is begun, files at work are dropped without a
-    /// trace, and complete outputs stay. An operation that still waits for its turn at an
-    /// engine ends at once. Safe to call from any thread, at any time, but not in a signal
-    /// handler.
+    /// Asks the operation to stop: no new file is begun, files in progress are dropped without a
+    /// trace, and complete outputs stay. An operation that still waits for its turn at an engine
+    /// ends at once. Safe to call from any thread, at any time, but not in a signal handler.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
         self.recall.call();
     }
 
-    /// Ends waits of the operation at gates.
+    /// Ends the operation's waits at gates.
     pub fn recall(&self) -> &Recall {
         &self.recall
     }
 
-    /// Whether [`Control::stop`] was called.
+    /// Returns whether [`Control::stop`] was called.
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Whether there are unfinished files with temporary names, as on filesystems that have no
-    /// nameless ones, or read-only directories that are writable meanwhile. If the process ended now, they
-    /// would stay so until the next run with `Options::resume`.
+    /// Returns whether there are unfinished files with temporary names, as on filesystems without
+    /// nameless files, or read-only directories that are temporarily writable. If the process ended
+    /// now, they would stay that way until the next run with `Options::resume`.
     pub fn has_temporary_files(&self) -> bool {
         self.temporaries.load(Ordering::SeqCst) > 0
     }
 
-    /// Whether the operation waits for an answer of [`Options::delete`](crate::Options::delete).
+    /// Returns whether the operation is waiting for an answer from
+    /// [`Options::delete`](crate::Options::delete).
     pub fn is_asking(&self) -> bool {
         self.asks.load(Ordering::SeqCst)
     }
 
-    /// Notes that an answer is waited for while `ask` gets it.
+    /// Notes that an answer is pending while `ask` gets it.
     pub(crate) fn asking<T>(&self, ask: impl FnOnce() -> T) -> T {
         self.asks.store(true, Ordering::SeqCst);
         let answer = ask();
@@ -87,12 +87,12 @@ impl Control {
         answer
     }
 
-    /// How many temporary names and writable directories there are.
+    /// The number of temporary names and writable directories.
     pub(crate) fn temporaries(&self) -> &Arc<AtomicUsize> {
         &self.temporaries
     }
 
-    /// How far the operation has come.
+    /// The operation's progress so far.
     pub fn progress(&self) -> Progress {
         Progress {
             found_files: self.found_files.load(Ordering::Relaxed),
@@ -103,8 +103,8 @@ impl Control {
         }
     }
 
-    /// How many bytes of input each engine has processed so far, by the engine's name. Files that were
-    /// skipped are in no engine's count.
+    /// The bytes of input that each engine has processed so far, by the engine's name. Skipped
+    /// files are in no engine's count.
     pub fn processed(&self) -> BTreeMap<String, u64> {
         self.lock_processed().clone()
     }
@@ -127,7 +127,7 @@ impl Control {
         self.done_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Counts what an engine has processed; once for a batch, since it takes a lock.
+    /// Counts the bytes that an engine has processed; called once per batch, since it takes a lock.
     pub(crate) fn has_processed(&self, engine: &str, bytes: u64) {
         let mut processed = self.lock_processed();
         match processed.get_mut(engine) {

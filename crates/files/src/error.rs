@@ -7,8 +7,8 @@ use evener_format::FormatError;
 use evener_pipeline::PolicyName;
 use rustix::io::Errno;
 
-/// Why one file (or the whole operation, before it began) could not be done. The path is
-/// named beside it, in [`Failure`](crate::Failure).
+/// The reason that one file (or the whole operation, before it began) failed.
+/// [`Failure`](crate::Failure) gives the path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
@@ -30,7 +30,7 @@ pub enum FileError {
         /// The output's path.
         output: String,
     },
-    /// The file is not what its format prescribes, or the key is not its key.
+    /// The file does not follow its format, or the key is not its key.
     #[error(transparent)]
     Format(#[from] FormatError),
     /// A chunk can't be decrypted.
@@ -41,44 +41,44 @@ pub enum FileError {
         /// The engine's reason.
         rejection: Rejection,
     },
-    /// The last chunk that came can't be decrypted, as where the data was cut off.
+    /// The last chunk that arrived can't be decrypted, perhaps because the data was cut off.
     #[error("chunk {chunk}, the last: {rejection}: {}", end_words(*.key_fits))]
     RejectedEnd {
         /// The chunk's number, from 0.
         chunk: u64,
         /// The engine's reason.
         rejection: Rejection,
-        /// Whether the header has shown that the key is the right one.
+        /// True if the header has shown that the key is the right one.
         key_fits: bool,
     },
     /// The source was written to while it was read.
     #[error("changed while it was read, so it was not done; do it again")]
     Changed,
-    /// The size that the source shows is never that of its content.
+    /// The source shows a size that is never that of its content.
     #[error(
         "shows a size that is not its content's, as special files of /proc and /sys do; write its \
          content to a regular file first, as with `cat`"
     )]
     WrongSize,
-    /// The source was written to each time that it was read, and was stored at last.
+    /// The source was written to during every read, and the last read was stored.
     #[error(
         "changed each time that it was read; what was stored may mix its states, so do it again \
          when nothing writes to it"
     )]
     StoredChanging,
-    /// The output goes to a terminal, which control characters in it could garble.
+    /// The output goes to a terminal, which its control characters could garble.
     #[error("is binary and would garble the terminal; redirect it or name a file")]
     NoText,
     /// The source was written to after its output was made, so it was not removed.
     #[error("changed after its output was made, so it was kept; encrypt or decrypt it again")]
     ChangedSince,
-    /// The output is there already.
+    /// The output already exists.
     #[error("the output `{0}` exists")]
     Exists(String),
-    /// The same, where it would not help to resume.
+    /// The output already exists, and resuming would not help.
     #[error("the output `{0}` exists")]
     Taken(String),
-    /// Something that is no directory has the name of an output directory.
+    /// Something other than a directory has the name of an output directory.
     #[error("its output directory `{name}` is there already and is {kind}; remove that first")]
     NoDirectory {
         /// The directory's name.
@@ -86,7 +86,7 @@ pub enum FileError {
         /// Its kind, such as "a file".
         kind: &'static str,
     },
-    /// Something that is no file has the output's name.
+    /// Something other than a file has the output's name.
     #[error("the output `{name}` is {kind}, which is not replaced by a file; remove it first")]
     Special {
         /// The output's name.
@@ -94,7 +94,7 @@ pub enum FileError {
         /// Its kind, such as "a device".
         kind: &'static str,
     },
-    /// Something that is no symbolic link has the name of one that was to be made.
+    /// Something other than a symbolic link has the name of a link that was to be made.
     #[error("the output `{name}` is {kind}, which is not replaced by a link; remove it first")]
     NoLink {
         /// The output's name.
@@ -102,15 +102,16 @@ pub enum FileError {
         /// Its kind, such as "a file".
         kind: &'static str,
     },
-    /// When a run is resumed: the output is there, but is not what the source gives.
+    /// When a run is resumed: the output exists, but does not match its source.
     #[error("the output `{name}` exists but {difference}")]
     Differs {
         /// The output's name.
         name: String,
-        /// Which of size and time differs, with both values, as in "has 3 bytes, not 67".
+        /// The difference in size or time, with both values, as in "has 3 bytes, not 67".
         difference: String,
     },
-    /// When a run is resumed or outputs are updated: the output is there, but was made with another key.
+    /// When a run is resumed or outputs are updated: the output exists, but was made with another
+    /// key.
     #[error("the output `{0}` exists but was not made with this key and context")]
     OtherKey(String),
     /// When outputs are updated: the decrypted output was changed after its source was made.
@@ -134,7 +135,7 @@ pub enum FileError {
          was a different one, or was not mounted"
     )]
     OtherSource,
-    /// A directory of the source that is empty, where it is not known what was a mount point.
+    /// A directory of the source is empty, and it is not known what was a mount point.
     #[error(
         "its source is empty, which could mean that a disk is not mounted there, and no earlier run has \
          noted that it was not a mount point, so nothing was deleted"
@@ -146,66 +147,67 @@ pub enum FileError {
          source is kept; do it again"
     )]
     OutputGone(String),
-    /// The output's name is longer than names can be.
+    /// The output's name is longer than a name can be.
     #[error(
         "the output's name would have {length} bytes, more than the 255 that a name can have; \
          rename it, choose a shorter suffix, or do it alone and name the output"
     )]
     NameTooLong {
-        /// In bytes.
+        /// The name's length, in bytes.
         length: usize,
     },
     /// A file to be decrypted does not have the suffix that encrypting gave it.
     #[error("the name does not end in `{0}`; skipped")]
     Suffix(String),
-    /// A chunk does not fit into the memory that may be used.
+    /// A chunk does not fit into the permitted memory.
     #[error("the buffers for one chunk take {needed} bytes")]
     Memory {
         /// The size of all workers' buffers together, in bytes.
         needed: u64,
     },
-    /// Fewer or more bytes came out than belong to the file.
+    /// The output has fewer or more bytes than belong to the file.
     #[error("{written} bytes came out instead of {expected}, so it was not done")]
     Incomplete {
-        /// How long the output should be, in bytes.
+        /// The expected length of the output, in bytes.
         expected: u64,
-        /// How long it is.
+        /// Its actual length, in bytes.
         written: u64,
     },
-    /// The written output, read back, is not what the source gives.
+    /// The written output, read back, does not match its source.
     #[error("the written output does not decrypt to the source; the source was kept")]
     NotVerified,
     /// The file is another name of one that failed.
     #[error("is a hard link to `{0}`, which failed")]
     LinkedToFailed(String),
-    /// No engine was left that could do it.
+    /// No engine was left to process it.
     #[error(transparent)]
     Engine(#[from] EngineError),
     /// No engine offers what the format needs.
     #[error("no selected engine can {direction} {cipher}")]
     NoEngine {
-        /// The format's requirement.
+        /// The cipher that the format needs.
         cipher: evener_core::Cipher,
-        /// Which way.
+        /// The direction.
         direction: evener_core::Direction,
     },
-    /// Engines offer what the format needs, but the policy has none of them work.
+    /// Engines offer what the format needs, but the policy uses none of them.
     #[error(
         "no selected {} can {direction} {cipher}, and the policy {policy} has no other work",
         admitted(*.policy)
     )]
     NotAdmitted {
-        /// The format's requirement.
+        /// The cipher that the format needs.
         cipher: evener_core::Cipher,
-        /// Which way.
+        /// The direction.
         direction: evener_core::Direction,
-        /// Which keeps the engines from it.
+        /// The policy that excludes the engines.
         policy: PolicyName,
     },
     /// The encrypted side of a stream is not base64.
     #[error("is no base64, or was cut short")]
     NotBase64,
-    /// Plaintext would be open to others: its file system gives files modes and owners of its own.
+    /// Others could read the plaintext: its file system decides the modes and owners of files
+    /// itself.
     #[error(
         "others could read the plaintext there: a new file of mode 0600 has mode {mode:04o} and \
          belongs to user {owner}, since the mount decides that; mount it for yourself alone (umask=077)"

@@ -1,5 +1,5 @@
-//! Who may use a file besides its owner, on file systems that give files modes and owners of their own: FAT,
-//! exFAT, NTFS and many in user space take no mode, and have the options of the mount decide.
+//! Access to a file beyond its owner's, on file systems that choose modes and owners themselves:
+//! FAT, exFAT, NTFS and many in user space take no mode, and the options of the mount decide.
 
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -10,11 +10,11 @@ use rustix::process::geteuid;
 use crate::FileError;
 use crate::metadata::permissions;
 
-/// Refuses an open, new file for plaintext whose mode or owner gives other users more access to it than the
-/// mode `wanted` does.
+/// Refuses an open, new file for plaintext whose mode or owner gives other users more access to it
+/// than the mode `wanted` does.
 ///
 /// # Errors
-/// [`FileError::Exposed`], and the system's where the file has no status.
+/// [`FileError::Exposed`], and the system's error if the file has no status.
 pub(crate) fn refuse_exposed(file: impl AsFd, wanted: Mode) -> Result<(), FileError> {
     let there = fstat(file).map_err(FileError::system("read its output's status"))?;
     if !exposes(&there, wanted) || is_private_mount(device(&there)) {
@@ -23,21 +23,22 @@ pub(crate) fn refuse_exposed(file: impl AsFd, wanted: Mode) -> Result<(), FileEr
     Err(FileError::Exposed { mode: permissions(&there).bits(), owner: there.st_uid })
 }
 
-/// Whether a regular file can be read or changed by others than this process's user, root, and those to whom
-/// the mode `wanted` gives that.
+/// Returns whether anyone but this process's user, root, and those to whom the mode `wanted` gives
+/// that access can read or change a regular file.
 pub(crate) fn exposes(there: &Stat, wanted: Mode) -> bool {
     let is_of_others = ![0, geteuid().as_raw()].contains(&there.st_uid);
     is_of_others || gives_more(permissions(there), wanted)
 }
 
-/// Whether a regular file's mode lets its group or others read or write what the mode `wanted` does not.
+/// Returns whether a regular file's mode gives its group or others read or write access that the
+/// mode `wanted` does not.
 pub(crate) fn gives_more(there: Mode, wanted: Mode) -> bool {
     let access = Mode::RGRP | Mode::WGRP | Mode::ROTH | Mode::WOTH;
     there.intersects(access & !wanted)
 }
 
-/// Whether the file system with this device number is in user space and lets nobody in but the user of this
-/// process, who has mounted it, whatever modes it shows.
+/// Returns whether the file system with this device number is in user space and admits only the
+/// user of this process, who has mounted it, whatever modes it shows.
 pub(crate) fn is_private_mount(device: u64) -> bool {
     let own = format!("user_id={}", geteuid().as_raw());
     mount_of(device).is_some_and(|mount| {
@@ -48,17 +49,17 @@ pub(crate) fn is_private_mount(device: u64) -> bool {
     })
 }
 
-/// Whether the mode of an open file that is no program is known to be the mount's, so that it can't be
-/// changed: on FAT, exFAT and NTFS. In user space these give others the right to execute every file, or are
-/// on a device.
+/// Returns whether the mode of an open file that is not a program is known to be the mount's, so
+/// that it can't be changed: on FAT, exFAT and NTFS. In user space these make every file executable
+/// by others, or are on a device.
 pub(crate) fn has_mode_of_mount(file: impl AsFd) -> bool {
     fstatfs(&file).is_ok_and(|about| {
         fstat(&file).is_ok_and(|status| is_mode_of_mount(about.f_type as u32, &status))
     })
 }
 
-/// Whether a source lies where modes are the mount's. A file's own mode may tell nothing, so its directory is
-/// looked at.
+/// Returns whether a source is where modes are the mount's. A file's own mode may not show that, so
+/// its directory is examined.
 pub(crate) fn lies_without_modes(source: &Path) -> bool {
     let parent = source.parent().filter(|parent| !parent.as_os_str().is_empty());
     let directory = if source.is_dir() { source } else { parent.unwrap_or(Path::new(".")) };
@@ -79,7 +80,7 @@ fn is_mode_of_mount(kind: u32, status: &Stat) -> bool {
 /// A line of `/proc/self/mountinfo`.
 struct Mount {
     kind: String,
-    /// Those of the file system.
+    /// The file system's own options.
     options: String,
 }
 

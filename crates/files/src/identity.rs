@@ -9,15 +9,15 @@ use rustix::path::Arg;
 use crate::FileError;
 use crate::error::IntoSystemError;
 
-/// Which file: its filesystem and its number there. It is a file's own only while the file is
-/// there or open: a number is used again.
+/// A file's identity: its filesystem and its number there. It is unique only while the file exists
+/// or is open: numbers are reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Identity {
     device: u64,
     inode: u64,
 }
 
-/// Which file, in which state. A program that writes to a file can set its time back afterwards,
+/// A file's identity and state. A program that writes to a file can set its time back afterwards,
 /// but not its time of change: only the kernel sets that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FileState {
@@ -33,20 +33,20 @@ impl Identity {
         Identity { device: status.st_dev as u64, inode: status.st_ino as u64 }
     }
 
-    /// Whether it is on the filesystem of the other.
+    /// Returns whether it is on the same filesystem as the other.
     pub(crate) fn is_beside(self, other: Identity) -> bool {
         self.device == other.device
     }
 
-    /// That of an open file.
+    /// The identity of an open file.
     pub(crate) fn of_open(file: impl AsFd) -> Result<Identity, FileError> {
         fstat(file)
             .map(|status| Identity::of(&status))
             .map_err(FileError::system("read its output's status"))
     }
 
-    /// That of the file which a name in a directory leads to, through no symbolic link; `None`
-    /// when there is none.
+    /// The identity of the file that a name in a directory leads to, through no symbolic link;
+    /// `None` when there is none.
     pub(crate) fn of_name<N: Arg>(
         directory: impl AsFd,
         name: N,
@@ -61,14 +61,15 @@ impl Identity {
     }
 }
 
-/// The status of an open file as it is now. What the kernel remembers of a file behind FUSE or a network
-/// can be old: there, a new name or a lost one changes a file's status without its knowing.
+/// The status of an open file as it is now. The kernel's cached status of a file behind FUSE or a
+/// network can be old: there, a new or lost name changes a file's status without the kernel's
+/// knowledge.
 pub(crate) fn status_now(file: impl AsFd) -> Result<Stat, Errno> {
     let _ = ask_anew(file.as_fd(), c"", AtFlags::EMPTY_PATH);
     fstat(file)
 }
 
-/// The same of the file that a name in a directory leads to, through no symbolic link.
+/// The same for the file that a name in a directory leads to, through no symbolic link.
 pub(crate) fn status_of_name_now<N: Arg + Copy>(
     directory: impl AsFd,
     name: N,
@@ -92,12 +93,13 @@ impl FileState {
         }
     }
 
-    /// The same of any file of its file system: on some, each name of a file has a number of its own.
+    /// The same state for any file of its file system: on some, each name of a file has its own
+    /// number.
     pub(crate) fn without_number(self) -> FileState {
         FileState { identity: Identity { inode: 0, ..self.identity }, ..self }
     }
 
-    /// Whether a file has the size and the time of this state, and its number.
+    /// Returns whether a file has the size, the time and the number of this state.
     pub(crate) fn is_but_for_change_time(self, status: &Stat) -> bool {
         FileState { changed: self.changed, ..FileState::of(status) } == self
     }

@@ -1,6 +1,6 @@
-//! What a new file or directory takes from the directory that it is made in: the group, where that
-//! one is set-group-ID, and an access list, where it has a default one. Whoever made the directory
-//! chose those, and the mode of a source was not meant for them.
+//! Attributes that a new file or directory inherits from the directory that it is made in: the
+//! group, if that directory is set-group-ID, and an access list, if it has a default one. Whoever
+//! made the directory chose those, and the mode of a source was not meant for them.
 
 use std::ffi::CStr;
 use std::os::fd::BorrowedFd;
@@ -12,7 +12,7 @@ use rustix::process::getegid;
 use crate::FileError;
 use crate::metadata::permissions;
 
-/// What is made in a directory may take from it.
+/// The attributes that a new entry may inherit from its directory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Inherited {
     group: bool,
@@ -20,7 +20,7 @@ pub(crate) struct Inherited {
 }
 
 impl Inherited {
-    /// Where nothing is known of the directory.
+    /// For a directory of which nothing is known.
     pub(crate) const ANYTHING: Inherited = Inherited { group: true, access_list: true };
 
     /// Looks at an open directory.
@@ -31,23 +31,24 @@ impl Inherited {
         }
     }
 
-    /// The same, where the group is set anyway.
+    /// The same without the group, where the group is set anyway.
     pub(crate) fn without_group(self) -> Inherited {
         Inherited { group: false, ..self }
     }
 
-    /// Whether there is anything that it may take.
+    /// Returns whether anything may be inherited.
     pub(crate) fn is_something(self) -> bool {
         self.group || self.access_list
     }
 
-    /// The mode to make a file or directory with, which is to have `wanted` in the end: nobody but
-    /// its owner is to have access while it has what it has taken.
+    /// The mode for making a file or directory that will have `wanted` in the end: while it has
+    /// inherited attributes, nobody but its owner has access.
     pub(crate) fn mode_at_first(self, wanted: Mode) -> Mode {
         if self.is_something() { wanted & Mode::RWXU } else { wanted }
     }
 
-    /// Takes all that from a new file or directory. Returns the permission bits that it may be given.
+    /// Removes all inherited attributes from a new file or directory. Returns the permission bits
+    /// that it may be given.
     pub(crate) fn remove_from(self, new: BorrowedFd<'_>, source: &Stat) -> Result<Mode, FileError> {
         if !self.is_something() {
             return Ok(EVERY_BIT);
@@ -68,8 +69,8 @@ impl Inherited {
     }
 }
 
-/// The permission bits that an output that is there may be given: no further ones, where its group
-/// is another than those that they are meant for.
+/// The permission bits that an existing output may be given: no further ones, if its group is not
+/// one that they are meant for.
 pub(crate) fn bits_for(output: &Stat, source: &Stat) -> Mode {
     match is_meant(output.st_gid, source) {
         true => EVERY_BIT,
@@ -77,8 +78,8 @@ pub(crate) fn bits_for(output: &Stat, source: &Stat) -> Mode {
     }
 }
 
-/// Whether the bits for a source's group are meant for this one: the source's own, or that of this
-/// process, which stands for it as in a copy.
+/// Returns whether the bits for a source's group are meant for this group: the source's own, or
+/// that of this process, which stands for it as in a copy.
 fn is_meant(group: u32, source: &Stat) -> bool {
     group == source.st_gid || group == getegid().as_raw()
 }

@@ -1,4 +1,4 @@
-//! Says why entries are left out.
+//! The reasons for leaving entries out.
 
 use rustix::fs::FileType;
 
@@ -6,7 +6,7 @@ pub(crate) const UNFINISHED: &str = "unfinished output of evener skipped";
 pub(crate) const OTHER_FILE_SYSTEM: &str = "directory on another file system skipped";
 pub(crate) const WRAPPED_KEY: &str = "wrapped key skipped";
 
-/// Why an entry of a kind that is never taken is left out.
+/// The reason for leaving out an entry of a kind that is never taken.
 pub(crate) fn special(kind: FileType) -> &'static str {
     match kind {
         FileType::Fifo => "FIFO skipped",

@@ -1,4 +1,4 @@
-//! Lists encrypted files with format and sizes, as far as they are known without a key.
+//! Lists encrypted files with their formats and sizes, as far as these are known without a key.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -42,23 +42,23 @@ pub struct Listed {
     /// The path as the user would write it.
     #[serde(flatten, serialize_with = "crate::report::path_entries")]
     pub path: PathBuf,
-    /// The format's name, such as `cobblestone-256`; without a key what can be told of it,
-    /// such as `cobblestone?`.
+    /// The format's name, such as `cobblestone-256`; without a key, what is known of it, such as
+    /// `cobblestone?`.
     pub format: String,
-    /// Whether the format is certain.
+    /// True if the format is certain.
     pub certain: bool,
     /// The file's length in bytes.
     pub bytes: u64,
-    /// The plaintext's length in bytes, where the file's length and format tell it.
+    /// The plaintext's length in bytes, if the file's length and format determine it.
     pub plain_bytes: Option<u64>,
 }
 
-/// Lists a file, or all files of a tree. Without keys, formats that need one to be told apart
-/// are guessed at. Of the options the selection, the suffix and [`Options::one_file_system`] count; as
-/// everywhere, the selection goes by the names without the suffix.
+/// Lists a file, or all files of a tree. Without keys, formats that need one to be told apart are
+/// guessed at. Uses the selection, the suffix and [`Options::one_file_system`] of the options; as
+/// everywhere, the selection matches the names without the suffix.
 ///
 /// # Errors
-/// When `path` is not there, or is neither a file nor a tree.
+/// When `path` does not exist, or is neither a file nor a tree.
 pub fn list(path: &Path, keys: Option<&KeyRing>, options: &Options) -> Result<Listing, Failure> {
     let mut listing = Listing::default();
     let fail = |error| Failure { path: path.to_owned(), error };
@@ -84,7 +84,7 @@ pub fn list(path: &Path, keys: Option<&KeyRing>, options: &Options) -> Result<Li
             let listed = file.and_then(|file| look_at(&file, path, keys)).map_err(fail)?;
             listing.files.push(listed);
         }
-        // Opening a FIFO would wait for who writes to it.
+        // Opening a FIFO would wait for a writer.
         _ => return Err(fail(FileError::Refused(NEITHER.to_owned()))),
     }
     listing.files.sort_by(|a, b| a.path.cmp(&b.path));
@@ -181,14 +181,14 @@ fn look_at(file: &Source, path: &Path, keys: Option<&KeyRing>) -> Result<Listed,
     let guess = recognise(&beginning);
     let known = keys.and_then(|keys| keys.recipes().find(|recipe| recipe.open(&beginning).is_ok()));
     let (format, certain, plain_bytes) = match (guess, known) {
-        // No file begins so by chance.
+        // No other file begins like this by chance.
         (Guess::Key, _) => ("key", true, None),
         _ if is_mount_list_beginning(&beginning) => ("mount-points", true, None),
         (Guess::Age, _) if has_wrapped_key_name(path) => ("wrapped key", true, None),
         (Guess::Age, _) => ("age", true, None),
         (Guess::Pipe, _) => ("evener-pipe", true, None),
         (Guess::OpensslBase64, _) => ("openssl -a", true, None),
-        // Tink and raw openssl keys open any header; only decrypting is proof.
+        // Tink and raw openssl keys open any header; only decrypting proves the format.
         (_, Some(recipe)) => {
             (recipe.format(), recipe.proves_format(), plain_length(&recipe.geometry(), bytes))
         }
@@ -202,7 +202,7 @@ fn look_at(file: &Source, path: &Path, keys: Option<&KeyRing>) -> Result<Listed,
     Ok(Listed { path: path.to_owned(), format: format.to_owned(), certain, bytes, plain_bytes })
 }
 
-/// The plaintext's length; `None` where it depends on the encrypted padding.
+/// The plaintext's length; `None` if it depends on the encrypted padding.
 fn plain_length(geometry: &Geometry, sealed: u64) -> Option<u64> {
     if matches!(geometry.ending, Ending::Padded { .. }) {
         return None;

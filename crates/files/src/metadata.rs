@@ -27,15 +27,15 @@ pub(crate) struct Metadata {
     pub(crate) xattrs: bool,
     /// The process's file mode creation mask, which `open` applies to new files.
     pub(crate) umask: u32,
-    /// Whether nobody may get more access to an output than its mode is to give.
+    /// True if nobody may get more access to an output than its intended mode gives.
     guards_mode: bool,
-    /// Whether an output is its owner's alone, since the sources' file system has no modes: those that it
-    /// shows are the mount's, and no file's own.
+    /// True if an output is its owner's alone, because the sources' file system has no modes: it
+    /// shows the mount's modes, not the files' own.
     is_private: bool,
-    /// Whether an output may be without the owner and the extended attributes that were chosen. It is
-    /// ciphertext then, whose source has them yet.
+    /// True if an output may lack the chosen owner and extended attributes. It is then ciphertext,
+    /// whose source still has them.
     may_lack: bool,
-    /// What the file system has not kept so far.
+    /// The properties that the file system has not kept so far.
     pub(crate) unkept: Unkept,
 }
 
@@ -47,7 +47,7 @@ impl Metadata {
         Metadata {
             owner: options.owner,
             xattrs: options.xattrs,
-            // Where the mask is unknown, taking every bit as masked means setting every mode.
+            // Where the mask is unknown, every bit counts as masked, so every mode is set.
             umask: umask().unwrap_or(0o777),
             guards_mode,
             is_private: guards_mode && lies_without_modes(source),
@@ -56,14 +56,14 @@ impl Metadata {
         }
     }
 
-    /// What to say of the outputs' modes.
+    /// The notice about the outputs' modes.
     pub(crate) fn notice(&self) -> Option<&'static str> {
         self.is_private.then_some(PRIVATE)
     }
 
-    /// Gives `output` the mode and times of `source`, and what else was chosen.
-    /// `there` is the mode that the output has, if it is known, and `granted` has the bits that it may be
-    /// given.
+    /// Gives `output` the mode and times of `source`, and the owner and extended attributes if
+    /// chosen. `there` is the output's current mode, if it is known, and `granted` has the bits
+    /// that it may be given.
     pub(crate) fn apply(
         &self,
         source: BorrowedFd<'_>,
@@ -85,8 +85,8 @@ impl Metadata {
         self.set_times(output, status)
     }
 
-    /// Gives an output its mode. Where the file system sets none, an output of plaintext must not be more
-    /// open than that; ciphertext may.
+    /// Gives an output its mode. Where the file system sets none, plaintext must not be more open
+    /// than that mode; ciphertext may be.
     pub(crate) fn set_mode(&self, output: BorrowedFd<'_>, mode: Mode) -> Result<(), FileError> {
         let system = FileError::system("set its mode");
         let Err(errno) = fchmod(output, mode) else { return Ok(()) };
@@ -98,22 +98,22 @@ impl Metadata {
         }
     }
 
-    /// Gives an output the times of its source, where the file system sets any.
+    /// Gives an output the times of its source, if the file system sets times.
     fn set_times(&self, output: BorrowedFd<'_>, status: &Stat) -> Result<(), FileError> {
         futimens(output, &times(status))
             .or_else(|errno| self.unkept.times.forgive(errno))
             .map_err(FileError::system("set its times"))
     }
 
-    /// Gives a new directory its mode for the work. That its group goes on to what is made in it stays so
-    /// until the end.
+    /// Gives a new directory its mode for the work. It keeps its set-group-ID bit, which passes its
+    /// group on to new entries, until the end.
     pub(crate) fn widen(&self, directory: BorrowedFd<'_>, mode: Mode) -> Result<(), FileError> {
         let there = fstat(directory).map_err(FileError::system("read its output's status"))?;
         self.set_mode(directory, mode | permissions(&there) & Mode::SGID)
     }
 
-    /// The same for an output of an earlier run, from which it takes the extended attributes that its source
-    /// has no more.
+    /// Does the same as `apply` for an output of an earlier run, and removes the extended
+    /// attributes that its source no longer has.
     pub(crate) fn renew(
         &self,
         source: BorrowedFd<'_>,
@@ -138,9 +138,9 @@ impl Metadata {
         self.apply(source, status, output, None, granted)
     }
 
-    /// As [`Metadata::apply`] for a directory that was there before the run, if it looks as an interrupted run
-    /// leaves one and nobody gets more access to it than he has. Any other stays as it is.
-    /// Returns whether it now has the mode, the owner and what else was chosen of the source.
+    /// As [`Metadata::apply`] for a directory that existed before the run, if it looks like one
+    /// left by an interrupted run and nobody gets more access to it than before. Any other stays as
+    /// it is. Returns whether it now has the source's mode, owner and whatever else was chosen.
     pub(crate) fn apply_to_unfinished(
         &self,
         source: BorrowedFd<'_>,
@@ -151,13 +151,13 @@ impl Metadata {
         let (before, wanted) = (permissions(&there), self.wanted_mode(status));
         let has_owner =
             !self.owner || (there.st_uid, there.st_gid) == (status.st_uid, status.st_gid);
-        // Below a directory with this bit, new ones have it as well.
+        // New directories below one with this bit have it too.
         let is_as_made = before & !(Mode::SGID | Mode::SVTX) == self.directory_mode(status)
             && Uid::from_raw(there.st_uid) == geteuid();
         let access = Mode::from_raw_mode(0o777);
         let is_finished = has_owner && before == wanted;
         if self.owner && is_finished {
-            // A run that was stopped has given it its owner already.
+            // A run that was stopped has already given it its owner.
             self.set_times(output, status)?;
         }
         if !is_as_made || !has_owner || !before.contains(wanted & access) {
@@ -170,12 +170,12 @@ impl Metadata {
             self.set_mode(output, wanted)?;
         }
         self.set_times(output, status)?;
-        // Access lists may let others in.
+        // Access lists may admit others.
         self.has_xattrs(source, output)
     }
 
-    /// Gives a symbolic link to `text` itself the times of another, and its owner if that was chosen.
-    /// Returns whether its file system keeps times of links.
+    /// Gives a symbolic link to `text` the times of another link, and its owner if chosen. Returns
+    /// whether the file system keeps times of links.
     pub(crate) fn apply_to_link(
         &self,
         directory: BorrowedFd<'_>,
@@ -183,7 +183,7 @@ impl Metadata {
         text: &CStr,
         status: &Stat,
     ) -> Result<bool, FileError> {
-        // By a descriptor, since the name may lead to something else by now.
+        // By a descriptor, since the name may lead elsewhere by now.
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let system = FileError::system("set the link's times");
         let link = openat(directory, name, flags, Mode::empty()).map_err(&system)?;
@@ -201,7 +201,7 @@ impl Metadata {
         }
         let times = times(status);
         let set = match utimensat(&link, c"", &times, AtFlags::EMPTY_PATH) {
-            // Before Linux 5.8 it takes a name.
+            // Before Linux 5.8 the call takes a name.
             Err(Errno::INVAL) => {
                 let itself = format!("/proc/self/fd/{}", link.as_raw_fd());
                 utimensat(CWD, itself, &times, AtFlags::empty())
@@ -210,7 +210,7 @@ impl Metadata {
         };
         match set {
             Ok(()) => Ok(true),
-            // SFTP changes what a link leads to, and that is not there.
+            // SFTP changes the link's target, which does not exist.
             Err(Errno::NOENT | Errno::OPNOTSUPP | Errno::NOSYS | Errno::PERM) => Ok(false),
             Err(errno) => Err(system(errno)),
         }
@@ -245,12 +245,12 @@ impl Metadata {
         Ok(())
     }
 
-    /// Whether an output has the owner that it is to have.
+    /// Returns whether an output has the owner that it should have.
     pub(crate) fn has_owner(&self, source: &Stat, output: &Stat) -> bool {
         !self.owner || (output.st_uid, output.st_gid) == (source.st_uid, source.st_gid)
     }
 
-    /// Whether an output has the extended attributes that it is to have.
+    /// Returns whether an output has the extended attributes that it should have.
     pub(crate) fn has_xattrs(
         &self,
         source: BorrowedFd<'_>,
@@ -284,7 +284,8 @@ impl Metadata {
         Ok(true)
     }
 
-    /// Takes from a new output what it has from its directory, as [`Inherited::remove_from`] does.
+    /// Removes from a new output what it inherited from its directory, as
+    /// [`Inherited::remove_from`] does.
     pub(crate) fn settle(
         &self,
         inherited: Inherited,
@@ -295,12 +296,13 @@ impl Metadata {
         inherited.remove_from(output, source)
     }
 
-    /// The permission bits that an output may be given that is there.
+    /// The permission bits that an existing output may be given.
     pub(crate) fn granted(&self, output: &Stat, source: &Stat) -> Mode {
         if self.owner { EVERY_BIT } else { bits_for(output, source) }
     }
 
-    /// Gives an output the owner of its source if that was chosen. Returns whether it was not, or it has it.
+    /// Gives an output the owner of its source if chosen. Returns whether that succeeded or was not
+    /// chosen.
     fn give_owner(&self, status: &Stat, output: BorrowedFd<'_>) -> Result<bool, FileError> {
         if !self.owner {
             return Ok(true);
@@ -333,15 +335,15 @@ impl Metadata {
 
     /// The mode to create an output with, and the mode that it will then have.
     pub(crate) fn creation_mode(&self, status: &Stat) -> (Mode, Mode) {
-        // While the owner may yet change, nobody else is to have access.
+        // While the owner may still change, nobody else gets access.
         let wanted = self.wanted_mode(status) & Mode::from_raw_mode(0o777);
         let wanted = if self.owner { wanted & Mode::RWXU } else { wanted };
         (wanted, wanted & !Mode::from_raw_mode(self.umask))
     }
 }
 
-/// Makes a call for which an output has to be writable. One that is read-only is made so meanwhile: its owner
-/// may do that.
+/// Makes a call that needs a writable output. A read-only one is made writable for the call: its
+/// owner may do that.
 pub(crate) fn while_writable(
     output: BorrowedFd<'_>,
     call: impl Fn() -> Result<(), Errno>,
@@ -362,8 +364,8 @@ pub(crate) fn permissions(status: &Stat) -> Mode {
     Mode::from_raw_mode(status.st_mode) & Mode::from_raw_mode(0o7777)
 }
 
-/// The process's file mode creation mask, read without changing it; `None` where /proc does
-/// not tell.
+/// The process's file mode creation mask, read without changing it; `None` if /proc does not show
+/// it.
 pub(crate) fn umask() -> Option<u32> {
     let status = std::fs::read_to_string("/proc/thread-self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("Umask:"))?;
@@ -390,7 +392,8 @@ const CAPABILITIES: &[u8] = b"security.capability";
 /// Attributes that control access, besides the mode.
 const ACCESS_LISTS: &[u8] = b"system.posix_acl_";
 
-/// The attributes of an output, of those that users give, that a list of its source's has not.
+/// The attributes of an output that users set and that `list`, its source's attributes, does not
+/// have.
 fn others(list: &[u8], output: BorrowedFd<'_>) -> Result<Vec<Vec<u8>>, Errno> {
     let there = match whole(|buffer| flistxattr(output, buffer)) {
         Err(Errno::NOTSUP) => return Ok(Vec::new()),

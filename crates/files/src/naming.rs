@@ -15,14 +15,14 @@ use rustix::process::geteuid;
 use crate::FileError;
 use crate::error::IntoSystemError;
 
-/// How well a name was given without replacing another file.
+/// How safely a name was given without replacing another file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Naming {
     /// The filesystem itself refuses a name that is taken.
     Exclusive,
-    /// The filesystem can neither link files nor rename them without replacing others. Whether
-    /// the name was free was checked just before, under a lock that other processes of Evener
-    /// take too; a file that another program makes in that moment is replaced.
+    /// The filesystem can neither link files nor rename them without replacing others. The name was
+    /// checked to be free just before, under a lock that other processes of Evener take too; a file
+    /// that another program makes in that moment is replaced.
     Checked,
 }
 
@@ -43,7 +43,7 @@ impl Naming {
 /// Renames the file `from` to `to`, both in `directory`.
 ///
 /// # Errors
-/// [`Errno::EXIST`] when there is anything of the name `to`.
+/// [`Errno::EXIST`] when anything has the name `to`.
 pub(crate) fn rename_to_free(
     directory: BorrowedFd<'_>,
     from: &OsStr,
@@ -51,23 +51,23 @@ pub(crate) fn rename_to_free(
 ) -> Result<Naming, Errno> {
     let flags = RenameFlags::NOREPLACE;
     match retry_on_intr(|| renameat_with(directory, from, directory, to, flags)) {
-        // What kernels and filesystems without this way of renaming answer.
+        // The answers of kernels and filesystems that can't rename in this way.
         Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
         renamed => return renamed.map(|()| Naming::Exclusive),
     }
     match retry_on_intr(|| linkat(directory, from, directory, to, AtFlags::empty())) {
         Ok(()) => {
-            // If this fails, `sweep` takes the file next time.
+            // If this fails, the next `sweep` removes the file.
             let _ = unlinkat(directory, from, AtFlags::empty());
             return Ok(Naming::Exclusive);
         }
         Err(errno) if has_no_links(errno, directory) => {}
         Err(errno) => return Err(errno),
     }
-    // Opened anew, so that it keeps threads of this process apart as well.
+    // Opened again, so that the lock also excludes threads of this process.
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let lock = retry_on_intr(|| openat(directory, c".", flags, Mode::empty()))?;
-    // Where there are no locks either, the check alone has to do.
+    // Where there are no locks either, only the check remains.
     let _ = retry_on_intr(|| flock(&lock, FlockOperation::LockExclusive));
     match statat(directory, to, AtFlags::SYMLINK_NOFOLLOW) {
         Err(Errno::NOENT) => {}
@@ -78,8 +78,8 @@ pub(crate) fn rename_to_free(
     Ok(Naming::Checked)
 }
 
-/// Whether a filesystem has answered that it can't make this link: that it has none, or none to another
-/// part of it. Those behind FUSE answer with an I/O error too.
+/// Returns whether a filesystem's error says that it can't make this link: that it has no links, or
+/// none to another part of it. Filesystems behind FUSE also answer with an I/O error.
 pub(crate) fn has_no_links(errno: Errno, directory: BorrowedFd<'_>) -> bool {
     match errno {
         Errno::PERM
@@ -96,8 +96,8 @@ pub(crate) fn has_no_links(errno: Errno, directory: BorrowedFd<'_>) -> bool {
 /// The number of FUSE for `statfs`.
 const FUSE: u32 = 0x6573_5546;
 
-/// Refuses a name that anything but a regular file has: devices, FIFOs and symbolic links are
-/// not replaced by files.
+/// Refuses a name that anything but a regular file has: files do not replace devices, FIFOs and
+/// symbolic links.
 pub(crate) fn refuse_special(directory: BorrowedFd<'_>, name: &OsStr) -> Result<(), FileError> {
     match kind_of_name(directory, name) {
         None | Some(FileType::RegularFile) => Ok(()),
@@ -108,13 +108,13 @@ pub(crate) fn refuse_special(directory: BorrowedFd<'_>, name: &OsStr) -> Result<
     }
 }
 
-/// The entry of a name, without following a symbolic link; `None` if it can't be read.
+/// The kind of a name's entry, without following a symbolic link; `None` if it can't be read.
 pub(crate) fn kind_of_name(directory: BorrowedFd<'_>, name: &OsStr) -> Option<FileType> {
     let there = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
     Some(FileType::from_raw_mode(there.st_mode))
 }
 
-/// A kind of file in words, as in "the output is a device".
+/// The noun for a kind of file, as in "the output is a device".
 pub(crate) fn noun_of(kind: FileType) -> &'static str {
     match kind {
         FileType::Symlink => "a symbolic link",
@@ -126,7 +126,8 @@ pub(crate) fn noun_of(kind: FileType) -> &'static str {
     }
 }
 
-/// Whether a path leads to what bytes go into, and not to a name that can be given on.
+/// Returns whether a path leads to a FIFO, device or socket, which takes bytes, and not to a name
+/// that another file can get.
 pub(crate) fn is_device(directory: BorrowedFd<'_>, path: &Path) -> bool {
     let there = statat(directory, path, AtFlags::SYMLINK_NOFOLLOW);
     there.is_ok_and(|there| {
@@ -137,7 +138,7 @@ pub(crate) fn is_device(directory: BorrowedFd<'_>, path: &Path) -> bool {
     })
 }
 
-/// Why a path does not lead to a directory: which part of it is none.
+/// The error for a path that does not lead to a directory, with the part that is not one.
 pub(crate) fn cant_open_directory(path: &Path, errno: Errno) -> FileError {
     let failed = FileError::System { action: "open the directory", errno: errno.system() };
     if !matches!(errno, Errno::NOTDIR | Errno::NOENT) {
@@ -168,7 +169,7 @@ fn is_of_kind(status: &Stat, kind: FileType) -> bool {
     FileType::from_raw_mode(status.st_mode) == kind
 }
 
-/// Why a name does not lead to an output directory, where `errno` is what opening it gave.
+/// The error for a name that does not lead to an output directory; `errno` comes from opening it.
 pub(crate) fn no_output_directory(parent: BorrowedFd<'_>, name: &OsStr, errno: Errno) -> FileError {
     match kind_of_name(parent, name) {
         Some(kind) if kind != FileType::Directory => FileError::NoDirectory {
@@ -179,7 +180,7 @@ pub(crate) fn no_output_directory(parent: BorrowedFd<'_>, name: &OsStr, errno: E
     }
 }
 
-/// What a path names, which may be a symbolic link to it, or to where it is to be made.
+/// Follows a path that may be a symbolic link to a file, or to the place where one is to be made.
 ///
 /// # Errors
 /// [`FileError::Refused`] when a stranger has put a link on the way into a common directory, such
@@ -208,13 +209,13 @@ pub(crate) fn behind_links(path: &Path) -> Result<PathBuf, FileError> {
     }
 }
 
-/// Refuses to add to what a stranger has put into a common directory, such as /tmp, or to what a
-/// link of a stranger's there leads to: to a FIFO, for example, from which the stranger reads.
+/// Refuses to add to a file that a stranger has put into a common directory, such as /tmp, or to
+/// the target of a stranger's link there: a FIFO, for example, from which the stranger reads.
 ///
 /// # Errors
-/// [`FileError::Refused`] for such a path, and the system's where it can't be looked at.
+/// [`FileError::Refused`] for such a path, and the system's error if it can't be examined.
 pub fn refuse_planted(path: &Path) -> Result<(), FileError> {
-    // Whoever started the program has opened a descriptor for it.
+    // Whoever started the program has opened these descriptors for it.
     if ["/dev/fd", "/dev/stdout", "/dev/stderr", "/proc"].iter().any(|it| path.starts_with(it)) {
         return Ok(());
     }
@@ -225,8 +226,8 @@ pub fn refuse_planted(path: &Path) -> Result<(), FileError> {
     refuse_stranger(&behind, "leads to")
 }
 
-/// Refuses a symbolic link to what is not there: a file would be made where the link leads, which
-/// need not be where its user has meant.
+/// Refuses a dangling symbolic link: a file would be made at its target, which may not be where the
+/// user meant.
 pub(crate) fn refuse_dangling(path: &Path) -> Result<(), FileError> {
     match (lstat(path), stat(path)) {
         (Ok(itself), Err(Errno::NOENT)) if is_of_kind(&itself, FileType::Symlink) => {
@@ -237,8 +238,8 @@ pub(crate) fn refuse_dangling(path: &Path) -> Result<(), FileError> {
     }
 }
 
-/// Refuses what is neither the user's own, nor the system's, nor that of its directory's owner, where
-/// everybody can make names: the rule of Linux's `protected_symlinks` and `protected_fifos`.
+/// Refuses a file in a directory where everybody can make names, unless it belongs to the user, the
+/// system or the directory's owner: the rule of Linux's `protected_symlinks` and `protected_fifos`.
 fn refuse_stranger(path: &Path, leads: &str) -> Result<(), FileError> {
     let failed = FileError::system("read the status of what it leads to");
     let itself = lstat(path).map_err(&failed)?;
@@ -247,11 +248,11 @@ fn refuse_stranger(path: &Path, leads: &str) -> Result<(), FileError> {
     refuse_of_stranger(&itself, &directory, path, leads)
 }
 
-/// Refuses an open directory that a stranger has put into a common directory, such as /tmp: he could
-/// read what is written there, and exchange it.
+/// Refuses an open directory that a stranger has put into a common directory, such as /tmp: the
+/// stranger could read what is written there, and exchange it.
 ///
 /// # Errors
-/// [`FileError::Refused`] for such a directory, and the system's where it can't be looked at.
+/// [`FileError::Refused`] for such a directory, and the system's error if it can't be examined.
 pub(crate) fn refuse_planted_directory(
     opened: BorrowedFd<'_>,
     path: &Path,
@@ -260,13 +261,13 @@ pub(crate) fn refuse_planted_directory(
     let itself = fstat(opened).map_err(&failed)?;
     match statat(opened, c"..", AtFlags::empty()) {
         Ok(above) => refuse_of_stranger(&itself, &above, path, "leads to"),
-        // Then no names can be made in it either.
+        // In that case no names can be made in it either.
         Err(Errno::ACCESS) => Ok(()),
         Err(errno) => Err(failed(errno)),
     }
 }
 
-/// Refuses what `itself` is the status of, and `directory` that of what it lies in.
+/// Refuses the file with the status `itself`, in the directory with the status `directory`.
 fn refuse_of_stranger(
     itself: &Stat,
     directory: &Stat,
@@ -287,10 +288,10 @@ fn refuse_of_stranger(
     Err(FileError::Refused(reason))
 }
 
-/// A path that names a link itself, which it would not with a slash at its end.
+/// The path without a slash at its end, so that it names a link itself.
 fn without_slash(path: &Path) -> PathBuf {
     path.components().as_path().to_owned()
 }
 
-/// As many as the kernel follows.
+/// The number of links that the kernel follows.
 const MOST_LINKS: u32 = 40;

@@ -1,4 +1,4 @@
-//! What is done with files, and why that was no success.
+//! Operations on files and their errors.
 
 use std::fmt;
 
@@ -36,7 +36,7 @@ impl Operation {
     }
 }
 
-/// Why an operation on files is no success.
+/// The reason that an operation on files did not succeed.
 ///
 /// | what happened | result |
 /// |---|---|
@@ -46,14 +46,14 @@ impl Operation {
 /// | an engine computed wrong results, and files that it did may be wrong | `Incomplete`, with [`Report::doubtful`] |
 /// | files were left out: by [`Options::selection`](crate::Options::selection), or with a notice, such as sockets and names without the suffix | `Ok`, with [`Report::notices`] |
 /// | files were skipped or needed no update | `Ok`, with their numbers |
-/// | an engine failed, and others did its work | `Ok`, with [`Report::retired`] |
+/// | an engine failed, and other engines did its work | `Ok`, with [`Report::retired`] |
 /// | there were no files at all | `Ok`, with [`Report::files`] of 0 |
 #[derive(Clone, thiserror::Error)]
 pub enum OperationError {
     /// It could not begin. Nothing was done.
     #[error(transparent)]
     NotBegun(#[from] Failure),
-    /// It began, and not everything was done, or some of it may be wrong. Files that were done stay.
+    /// It began but was not completed, or some of it may be wrong. Files that were done stay.
     #[error("{}", .0.shortfall().unwrap_or_default())]
     Incomplete(Box<Report>),
 }
@@ -81,8 +81,8 @@ impl OperationError {
 }
 
 impl fmt::Debug for OperationError {
-    /// The line of [`Display`](fmt::Display), since a report is long: a `main` that returns an error prints
-    /// this.
+    /// Prints the line of [`Display`](fmt::Display), since a report is long: a `main` that returns
+    /// an error prints this.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = match self {
             OperationError::NotBegun(_) => "NotBegun",

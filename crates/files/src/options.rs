@@ -11,14 +11,15 @@ use evener_pipeline::{Courtesy, PolicyName, RunOptions};
 
 use crate::{Base64, Control, Protected, Selection};
 
-/// Whether the outputs with these paths may be deleted. It is asked once, and not in a dry run.
+/// Decides whether the outputs with these paths may be deleted. Called once, and never in a dry
+/// run.
 pub type Agree = Arc<dyn Fn(&[PathBuf]) -> bool + Send + Sync>;
 
-/// Hears of each file as it is done, on a worker's thread: its path as the user would write it, and
-/// what became of it. Failures are in the report.
+/// Called on a worker's thread for each file as it is done, with its path as the user would write
+/// it and its outcome. Failures are in the report.
 pub type Listener = Arc<dyn Fn(&Path, FileOutcome) + Send + Sync>;
 
-/// What became of a file, or in a dry run would.
+/// The outcome of a file; in a dry run, the outcome that it would have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FileOutcome {
@@ -30,120 +31,120 @@ pub enum FileOutcome {
     Skipped,
     /// Its output needed no update ([`Options::update`]).
     Unchanged,
-    /// It is a further name of a file, and was made as a hard link.
+    /// It is another name of a file, and was made as a hard link.
     Linked,
-    /// It is an output whose source has gone, and was deleted ([`Options::delete`]).
+    /// It is an output whose source is gone, and was deleted ([`Options::delete`]).
     Deleted,
 }
 
-/// How an operation is to be done. [`Options::new`] gives the defaults of the program.
+/// The settings of an operation. [`Options::new`] gives the program's defaults.
 #[derive(Clone)]
 pub struct Options {
-    /// One worker for each entry, on that engine. In the facade, empty stands for the workers of
-    /// the selected engines, and they can't go with what the builder says of engines.
+    /// One worker for each entry, on that engine. In the facade, an empty list means the workers of
+    /// the selected engines; other seats can't be combined with the builder's engine settings.
     pub seats: Vec<Arc<dyn Engine>>,
-    /// The engine that reads outputs back before their sources are removed: one that is trusted,
-    /// whatever wrote them. Without it no source is removed.
+    /// The trusted engine that reads outputs back before their sources are removed, whichever
+    /// engine wrote them. Without it no source is removed.
     pub reference: Option<Arc<dyn Engine>>,
-    /// How workers come by tasks; `None` for the [usual](PolicyName::usual) policy with these
-    /// engines.
+    /// How workers get tasks; `None` means the [usual](PolicyName::usual) policy for these engines.
     pub policy: Option<PolicyName>,
     /// How the workers share the cores with other programs.
     pub courtesy: Courtesy,
     /// Measured costs of the engines, from which the adaptive policy starts.
     pub costs: Costs,
-    /// How much memory the workers' buffers may take together, in bytes. Fewer seats work where it can't
-    /// hold a chunk for each.
+    /// The most memory that the workers' buffers may use together, in bytes. If it can't hold a
+    /// chunk for each seat, fewer seats work.
     pub memory: usize,
     /// The suffix that encryption appends to a file's name and decryption strips.
     pub suffix: OsString,
-    /// Which files of a tree are taken.
+    /// The files of a tree that are taken.
     pub selection: Selection,
-    /// Skip files whose output is complete: it has the size that is expected, the source's time
-    /// and, in formats that show it, the right key. Its content is not verified. Does not go with
-    /// [`Options::update`], nor with a stream.
+    /// Skip files whose output is complete: it has the expected size, the source's time and, in
+    /// formats that show it, the right key. Its content is not verified. Can't be combined with
+    /// [`Options::update`] or a stream.
     pub resume: bool,
-    /// Whether the key was made for this very run, so that complete outputs are of other keys,
-    /// and [`Options::resume`] can't look at their headers.
+    /// True if the key was made for this very run. Complete outputs then have other keys, so
+    /// [`Options::resume`] can't check their headers.
     pub key_is_fresh: bool,
-    /// What encrypting a stream writes before the file's own header: the wrapped key, as
+    /// The bytes that encrypting a stream writes before the file's own header: the wrapped key, as
     /// [`PipeHead`](crate::keys::PipeHead) makes it, or nothing.
     pub head: Vec<u8>,
-    /// Whether the encrypted side of a stream is base64. Trees and files that are no streams are
-    /// never.
+    /// The base64 form of a stream's encrypted side, or `None` for binary. Trees and files that are
+    /// not streams are never base64.
     pub base64: Option<Base64>,
-    /// Bring outputs that exist up to date: replace those whose source has changed, leave those
-    /// that are complete as they are, and make those that are not there. A source has changed if
-    /// its size or time is not the output's, or if its status (mode, owner, content) was changed
-    /// after the output was made. An output that was not made with the keys is replaced only with
-    /// [`Options::overwrite`], and so is a decrypted file that is newer than its source. Does not
-    /// go with [`Options::remove_source`] and [`Options::resume`], nor with a stream.
+    /// Bring existing outputs up to date: replace those whose source has changed, keep complete
+    /// ones, and make missing ones. A source has changed if its size or time differs from the
+    /// output's, or if its status (mode, owner, content) changed after the output was made. An
+    /// output that was not made with the keys is replaced only with [`Options::overwrite`], and so
+    /// is a decrypted file that is newer than its source. Can't be combined with
+    /// [`Options::remove_source`], [`Options::resume`] or a stream.
     pub update: bool,
-    /// With [`Options::update`]: go by size and time alone. A source's status also changes when a link to it
-    /// is made, as by those who keep snapshots with `cp -al`. Where the outputs' file system does not keep
-    /// times of change, the report has a notice that says that an update has gone by size and time.
+    /// With [`Options::update`]: compare only size and time. A source's status also changes when a
+    /// link to it is made, as by snapshots with `cp -al`. If the outputs' file system keeps no
+    /// times of change, a notice in the report says that the update compared size and time.
     pub ignore_ctime: bool,
-    /// With [`Options::update`], when a tree is encrypted: remove outputs whose source has gone,
-    /// once all else is done without a failure, if outputs of this source were there before, and if
-    /// this agrees. Only files that one of the keys opens are removed, links in whose place a file
-    /// has come, and directories that are empty then. Beside a single file nothing is removed.
+    /// With [`Options::update`], when a tree is encrypted: remove outputs whose source is gone,
+    /// once everything else is done without a failure, if outputs of this source existed before and
+    /// this function agrees. Only files that one of the keys opens, links whose source a file has
+    /// replaced, and directories left empty are removed. Nothing is removed beside a single file.
     pub delete: Option<Agree>,
-    /// Let [`Options::delete`] delete also below directories of the source that were mount points at an
-    /// earlier run and are none now, and below empty ones where it is not known which were mount
-    /// points.
+    /// Let [`Options::delete`] also delete below directories of the source that were mount points
+    /// at an earlier run and no longer are, and below empty ones where it is not known which were
+    /// mount points.
     pub delete_unmounted: bool,
-    /// Take nothing of a tree that is below a directory on another file system than the tree's root.
+    /// Take nothing below a directory on another file system than the tree's root.
     pub one_file_system: bool,
-    /// Leave out files that change each time they are read. Otherwise, when encrypting, what was
-    /// read last is stored, and the file is among the failures all the same. With
-    /// [`Options::remove_source`] and when decrypting they are left out in any case.
+    /// Leave out files that change each time they are read. Otherwise encryption stores what it
+    /// read last, and the file is still among the failures. With [`Options::remove_source`], and
+    /// when decrypting, such files are always left out.
     pub skip_changing: bool,
-    /// Replace outputs that exist. Otherwise they are errors.
+    /// Replace existing outputs. Otherwise they are errors.
     pub overwrite: bool,
     /// Remove each source once its output has been read back, compared and synced.
     pub remove_source: bool,
-    /// Have every output, and its directory entry, on the device before the operation ends. Where the file
-    /// system can't sync that is a failure, and the outputs are stored all the same.
+    /// Sync every output and its directory entry to the device before the operation ends. If the
+    /// file system can't sync, that is a failure, and the outputs are still stored.
     pub durable: bool,
-    /// Take what symbolic links point to, instead of recreating the links. Does not go with
-    /// [`Options::remove_source`]. The source itself may be a symbolic link in any case. A link to a
-    /// directory that contains the source or the target, or into a file system of the kernel's own
-    /// such as /proc, is a failure.
+    /// Take the targets of symbolic links instead of recreating the links. Can't be combined with
+    /// [`Options::remove_source`]. The source itself may always be a symbolic link. A link to a
+    /// directory that contains the source or the target, or into one of the kernel's own file
+    /// systems such as /proc, is a failure.
     pub follow_symlinks: bool,
     /// Files that are never taken as sources.
     pub protected: Protected,
-    /// Whether the caller has just made the target directory, which then gets the source's mode.
-    /// Other directories that are there before keep their mode, owner and times.
+    /// True if the caller has just made the target directory, which then gets the source's mode.
+    /// Other existing directories keep their mode, owner and times.
     pub target_is_new: bool,
-    /// Whether a tree's target may be a symbolic link to a directory, as one that a user has named
-    /// may. Its last name is otherwise treated as the names below it are: no link is followed.
+    /// True if a tree's target may be a symbolic link to a directory, as a target that a user has
+    /// named may. Otherwise no link is followed at its last name, as for the names below it.
     pub follow_target: bool,
-    /// Keep owner and group (needs privilege). Where that can't be done what is encrypted is stored without,
-    /// which is a failure, and nothing is decrypted. Until all is done a new directory of a tree is the caller's
-    /// alone, and has an extended attribute, `user.evener.unfinished`, by which the run after one that was
-    /// killed knows it.
+    /// Keep owner and group (needs privilege). If that fails, encrypted files are stored without
+    /// them, which is a failure, and nothing is decrypted. Until all is done, a new directory of a
+    /// tree is accessible to the caller alone, and has an extended attribute,
+    /// `user.evener.unfinished`, by which the next run recognises it if this one is killed.
     pub owner: bool,
     /// Keep extended attributes, with failures as for the owner.
     pub xattrs: bool,
     /// When decrypting, leave holes where the plaintext has whole pages of zeros.
     pub sparse: bool,
-    /// When decrypting, write plaintext also where the file system gives others more access to it than the
-    /// source's mode does, as FAT, exFAT and NTFS may; and take the modes that these show for sources. Otherwise
-    /// the one is refused, and what is decrypted from them is its owner's alone.
+    /// When decrypting, write plaintext even where the file system gives others more access than
+    /// the source's mode does, as FAT, exFAT and NTFS may, and use the modes that these show for
+    /// sources. Otherwise such outputs are refused, and files decrypted from these file systems are
+    /// accessible to their owner alone.
     pub insecure_modes: bool,
-    /// Say what would be done and write nothing. All is checked that can be without reading
-    /// content: existing outputs, names, permissions, and the headers of what is to be opened. Does
-    /// not go with a stream.
+    /// Report what would be done and write nothing. Everything that needs no reading of content is
+    /// checked: existing outputs, names, permissions, and the headers of files to be opened. Can't
+    /// be combined with a stream.
     pub dry_run: bool,
-    /// Add up the sizes of all files while walking, so that progress can tell the remaining
-    /// time. Costs a system call a file.
+    /// Add up the sizes of all files while walking, so that progress can show the remaining time.
+    /// Costs one system call per file.
     pub measure_total: bool,
     /// A function that is called for each file.
     pub listener: Option<Listener>,
-    /// Streams only: let nothing reach a descriptor but text. Bytes that would command a terminal
-    /// are an error. For a standard output that is one.
+    /// Streams only: let only text reach a descriptor. Bytes that would command a terminal are an
+    /// error. Meant for a standard output that is a terminal.
     pub only_text: bool,
-    /// Where progress is counted and by which the operation is stopped.
+    /// Counts progress and stops the operation.
     pub control: Arc<Control>,
 }
 

@@ -18,31 +18,30 @@ use crate::temporary::{create_temporary, refuse_temporary, temporary_name};
 use crate::wrapped_key::is_wrapped_key_in;
 use crate::{FileError, Operation, Options, Protected};
 
-/// How outputs come to be on one filesystem.
+/// How outputs are made on one filesystem.
 ///
-/// An output is first a file without a name (`O_TMPFILE`), which the kernel itself removes if
-/// the process dies, and gets its name by `linkat` when it is complete. Where the filesystem
-/// has no such files, or can't give them a name, it has a temporary name in the same directory
-/// and is renamed.
+/// An output is first a nameless file (`O_TMPFILE`), which the kernel itself removes if the process
+/// dies, and gets its name by `linkat` when it is complete. Where the filesystem has no nameless
+/// files, or can't name them, the output has a temporary name in the same directory and is renamed.
 #[derive(Debug)]
 pub(crate) struct Outputs {
     nameless: AtomicBool,
-    /// Whether a nameless file has been given a name.
+    /// True if a nameless file has been given a name.
     proved: AtomicBool,
-    /// Whether a nameless file may be linked by its descriptor alone.
+    /// True if a nameless file may be linked by its descriptor alone.
     by_descriptor: AtomicBool,
     replace: bool,
-    /// Whether `Options::resume` would skip an output that is complete.
+    /// True if `Options::resume` would skip an output that is complete.
     resumable: bool,
     /// Files that no output may replace.
     protected: Protected,
-    /// Whether outputs are encrypted, so that none belongs in the place of a wrapped key.
+    /// True if outputs are encrypted, so that none may replace a wrapped key.
     seals: bool,
-    /// Whether names were given that the filesystem could not keep for one file.
+    /// True if names were given that the filesystem could not reserve for one file.
     checked: AtomicBool,
-    /// Whether the file that was tried with could not be removed.
+    /// True if the trial file could not be removed.
     left: AtomicBool,
-    /// How many temporary names there are.
+    /// The number of temporary names.
     temporaries: Arc<AtomicUsize>,
 }
 
@@ -56,7 +55,7 @@ pub(crate) struct Output<D: AsFd> {
     published: AtomicBool,
 }
 
-/// A temporary name, which counts as long as it is there.
+/// A temporary name, which is counted while it exists.
 #[derive(Debug)]
 struct Temporary {
     name: OsString,
@@ -77,8 +76,8 @@ impl Drop for Temporary {
 }
 
 impl Outputs {
-    /// `replace` decides what happens to files that have an output's name already, `resumable`
-    /// what is said of them. The operation's own keys are never replaced.
+    /// `replace` says whether outputs replace existing files, `resumable` which error reports
+    /// those. The operation's own keys are never replaced.
     pub(crate) fn new(
         operation: Operation,
         (replace, resumable): (bool, bool),
@@ -105,8 +104,8 @@ impl Outputs {
         checked.flatten().into_iter().chain(left)
     }
 
-    /// Refuses to replace a key of the operation, and what opens it: without them nothing that it
-    /// makes can be read. An encrypted file does not replace any wrapped key either.
+    /// Refuses to replace a key of the operation, or a file that opens it: without them none of its
+    /// outputs can be read. An encrypted file does not replace any wrapped key either.
     pub(crate) fn refuse_protected(
         &self,
         directory: BorrowedFd<'_>,
@@ -154,7 +153,7 @@ impl Outputs {
                     }
                     self.nameless.store(false, Ordering::Relaxed);
                 }
-                // What kernels and filesystems without nameless files answer.
+                // The answers of kernels and filesystems without nameless files.
                 Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => {
                     self.nameless.store(false, Ordering::Relaxed);
                 }
@@ -172,8 +171,8 @@ impl Outputs {
         Ok(Output::new(file, directory, name, Some(temporary)))
     }
 
-    /// Whether a nameless file can be given a name. Before the first one it is tried, with a file
-    /// that is of no other use: one that has lost its name can't be given another.
+    /// Returns whether a nameless file can be given a name. Tries it before the first one with a
+    /// file of no other use, because a file that has lost its name can't be given another.
     fn can_name(&self, directory: BorrowedFd<'_>) -> Result<bool, Errno> {
         if self.proved.load(Ordering::Relaxed) {
             return Ok(true);
@@ -183,7 +182,7 @@ impl Outputs {
         let temporary = Temporary::new(temporary_name(), &self.temporaries);
         match self.link_nameless(&trial, directory, &temporary.name) {
             Ok(()) => {
-                // Another run's `sweep` may be quicker.
+                // Another run's `sweep` may have removed it first.
                 let removed = unlinkat(directory, &temporary.name, AtFlags::empty());
                 if removed.is_err_and(|errno| errno != Errno::NOENT) {
                     self.left.store(true, Ordering::Relaxed);
@@ -191,7 +190,7 @@ impl Outputs {
                 self.proved.store(true, Ordering::Relaxed);
                 Ok(true)
             }
-            // Filesystems without links, and systems that keep /proc from the process.
+            // Filesystems without links, and systems that hide /proc from the process.
             Err(
                 Errno::PERM
                 | Errno::OPNOTSUPP
@@ -217,7 +216,7 @@ impl Outputs {
         let by_descriptor = self.by_descriptor.load(Ordering::Relaxed);
         if by_descriptor {
             match retry_on_intr(|| linkat(file, c"", directory, name, AtFlags::EMPTY_PATH)) {
-                // Perhaps only this one: its directory may be gone.
+                // Perhaps only this file fails: its directory may be gone.
                 Err(Errno::NOENT | Errno::PERM | Errno::ACCESS | Errno::INVAL) => {}
                 result => return result,
             }
@@ -230,8 +229,8 @@ impl Outputs {
         Ok(())
     }
 
-    /// What to say where an output's name is taken: what may have it instead depends on what
-    /// has it now.
+    /// The error for an output's name that is taken, which depends on the kind of the existing
+    /// entry.
     pub(crate) fn taken(&self, directory: BorrowedFd<'_>, name: &OsStr) -> FileError {
         let shown = shown(name).to_string();
         match refuse_special(directory, name) {
@@ -241,7 +240,7 @@ impl Outputs {
         }
     }
 
-    /// Whether an existing file is replaced.
+    /// Returns whether existing files are replaced.
     pub(crate) fn replaces(&self) -> bool {
         self.replace
     }
@@ -252,8 +251,8 @@ impl<D: AsFd> Output<D> {
         Output { file, directory, name, temporary, published: AtomicBool::new(false) }
     }
 
-    /// Whether the file was created with the mode that was asked for. One with a temporary name
-    /// is for its owner alone.
+    /// Returns whether the file was created with the requested mode. A file with a temporary name
+    /// is accessible to its owner alone.
     pub(crate) fn has_its_mode(&self) -> bool {
         self.temporary.is_none()
     }
@@ -285,8 +284,8 @@ impl<D: AsFd> Output<D> {
         Ok(())
     }
 
-    /// As [`Output::write_all_at`], leaving holes where whole pages of the file are zero. The
-    /// caller sets the file's length in the end.
+    /// Writes as [`Output::write_all_at`] does, but leaves holes where whole pages of the file are
+    /// zero. The caller sets the file's length at the end.
     pub(crate) fn write_sparse_at(&self, bytes: &[u8], offset: u64) -> Result<(), FileError> {
         let mut start = 0;
         while start < bytes.len() {
@@ -314,10 +313,10 @@ impl<D: AsFd> Output<D> {
         self.directory.as_fd()
     }
 
-    /// Gives the complete file its name, at once and as a whole.
+    /// Gives the complete file its name in one step.
     ///
     /// # Errors
-    /// As [`Outputs::taken`] says, when there is a file of that name that may not be replaced.
+    /// The error of [`Outputs::taken`], when a file has that name and may not be replaced.
     pub(crate) fn publish(&self, outputs: &Outputs) -> Result<(), FileError> {
         let naming = match &self.temporary {
             None => self.publish_nameless(outputs)?,
@@ -338,7 +337,7 @@ impl<D: AsFd> Output<D> {
             Ok(()) => Ok(Naming::Exclusive),
             // A link can't replace a file, but a rename can.
             Err(Errno::EXIST) if outputs.replace => {
-                // Tells `sweep` that somebody is at work.
+                // Tells `sweep` that the file is in use.
                 let _ = flock(&self.file, FlockOperation::NonBlockingLockExclusive);
                 let temporary = Temporary::new(temporary_name(), &outputs.temporaries);
                 outputs
@@ -350,7 +349,7 @@ impl<D: AsFd> Output<D> {
         }
     }
 
-    /// Puts the file `from` in the place of what has its name, if that is a file.
+    /// Gives the file `from` this output's name; replaces only a regular file.
     fn replace(&self, outputs: &Outputs, from: &OsStr) -> Result<Naming, FileError> {
         let directory = self.directory.as_fd();
         refuse_special(directory, &self.name)?;
@@ -368,7 +367,7 @@ impl<D: AsFd> Output<D> {
     }
 
     fn remove(&self, temporary: &OsStr) {
-        // If this fails, `sweep` takes the file next time.
+        // If this fails, the next `sweep` removes the file.
         let _ = unlinkat(&self.directory, temporary, AtFlags::empty());
     }
 }
@@ -389,8 +388,9 @@ impl<D: AsFd> Drop for Output<D> {
     }
 }
 
-/// The same file by a descriptor that is no standard one. Where the code of a module has closed one of those,
-/// the next file gets its number, and what is written to standard error would go into it.
+/// Returns the same file by a descriptor that is not a standard one. If a module's code has closed
+/// one of those, the next file gets its number, and text written to standard error would go into
+/// the file.
 fn above_standard(file: OwnedFd) -> Result<OwnedFd, FileError> {
     if file.as_raw_fd() > STDERR {
         return Ok(file);
@@ -400,16 +400,16 @@ fn above_standard(file: OwnedFd) -> Result<OwnedFd, FileError> {
 
 const STDERR: i32 = 2;
 
-/// Holes are made of these, whatever the filesystem's own block size.
+/// The unit of holes, whatever the filesystem's own block size.
 const PAGE: u64 = 4096;
 
-/// Whether `bytes`, which lie at `offset` of a file, begin with a whole page of zeros.
+/// Returns whether `bytes`, which are at `offset` of a file, begin with a whole page of zeros.
 fn is_hole(bytes: &[u8], offset: u64) -> bool {
     offset.is_multiple_of(PAGE)
         && bytes.get(..PAGE as usize).is_some_and(|page| page.iter().all(|&byte| byte == 0))
 }
 
-/// Where the page after the one at `position` begins, in a buffer that lies at `offset`.
+/// The start of the page after the one at `position`, in a buffer that is at `offset`.
 fn next_page(position: usize, offset: u64) -> usize {
     let at = offset + position as u64;
     position + (PAGE - at % PAGE) as usize

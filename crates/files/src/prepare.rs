@@ -56,7 +56,7 @@ pub(crate) fn prepare_sealed(
     Err(refusal.into())
 }
 
-/// Whether a file begins as one that was made with one of the keys.
+/// Returns whether a file begins like one that was made with one of the keys.
 ///
 /// # Errors
 /// When it can't be read.
@@ -66,7 +66,7 @@ pub(crate) fn opens_header(keys: &KeyRing, sealed: &Source) -> Result<bool, File
     Ok(keys.open(&beginning).is_ok())
 }
 
-/// How many of a sealed file's first bytes [`prepare_sealed`] needs at most.
+/// The most bytes that [`prepare_sealed`] needs from the beginning of a sealed file.
 pub(crate) fn bytes_to_prepare(keys: &KeyRing) -> u64 {
     let first_chunk = |geometry: evener_format::Geometry| geometry.full_sealed_length(0);
     let chunk = match keys.recipes().count() {
@@ -76,7 +76,7 @@ pub(crate) fn bytes_to_prepare(keys: &KeyRing) -> u64 {
     chunk.saturating_add(keys.longest_header() as u64)
 }
 
-/// How many of a sealed file's first bytes [`check_key`] needs at most.
+/// The most bytes that [`check_key`] needs from the beginning of a sealed file.
 pub(crate) fn bytes_to_know(keys: &KeyRing) -> u64 {
     let shows_key = |recipe: &Recipe| {
         matches!(recipe, Recipe::Cobblestone(_)) || !recipe.cipher().is_authenticated()
@@ -89,8 +89,8 @@ pub(crate) fn bytes_to_know(keys: &KeyRing) -> u64 {
 }
 
 /// Checks that a sealed file of `length` bytes was made with one of the keys, as far as its
-/// beginning shows it: `beginning` holds its first bytes, [`bytes_to_know`] of them. Nothing in
-/// files of `openssl enc` shows it.
+/// beginning shows that: `beginning` holds its first bytes, [`bytes_to_know`] of them. Files of
+/// `openssl enc` do not show it.
 pub(crate) fn check_key(
     keys: &KeyRing,
     beginning: &[u8],
@@ -108,7 +108,7 @@ pub(crate) fn check_key(
     Err(FileError::Rejected { chunk: 0, rejection: Rejection::Tag }.into())
 }
 
-/// Whether a file's first chunk is authentic under a candidate's key.
+/// Returns whether a file's first chunk is authentic under a candidate's key.
 pub(crate) fn opens(
     candidate: &FileCipher,
     chunk: Chunk,

@@ -7,9 +7,9 @@ use rustix::fs::{AtFlags, CWD, Stat, statat};
 
 use crate::identity::Identity;
 
-/// Files that are never taken as sources: the keys of the operation, what opens those, and
-/// what it writes to. A file is known by its device and inode, so its other names (hard links,
-/// symbolic links to it) are left alone as well.
+/// Files that are never taken as sources: the operation's keys, the files that open those, and the
+/// files that it writes to. A file is known by its device and inode, so its other names (hard
+/// links, symbolic links to it) are left alone as well.
 #[derive(Clone, Debug, Default)]
 pub struct Protected {
     files: HashSet<Identity>,

@@ -16,13 +16,13 @@ use crate::source::Source;
 use crate::workspace::{Workspace, zeros};
 use crate::{FileError, KeyRing};
 
-/// The plaintext of an encrypted file, of which any part can be read; each read decrypts and
-/// authenticates only the chunks that it touches (with `openssl enc` files nothing
-/// authenticates them). Stays on the thread that opened it.
+/// The plaintext of an encrypted file, any part of which can be read; each read decrypts and
+/// authenticates only the chunks that it touches (`openssl enc` files have no authentication).
+/// Stays on the thread that opened it.
 ///
-/// The last chunk is read when the file is opened, so that a truncated file is refused then.
+/// Opening reads the last chunk, so that a truncated file is refused then.
 ///
-/// [`random_access`] opens one; in the facade `Evener::random_access` does.
+/// [`random_access`] opens one; in the facade, `Evener::random_access` does.
 pub struct RandomAccess<'e> {
     source: Source,
     cipher: FileCipher,
@@ -31,12 +31,12 @@ pub struct RandomAccess<'e> {
     worker: Worker<'e>,
     length: u64,
     position: u64,
-    /// Which segment lies decrypted in the workspace's output buffer, and how long it is.
+    /// The number and length of the segment that is decrypted in the workspace's output buffer.
     current: Option<(u64, usize)>,
 }
 
-/// Opens an encrypted file to read any part of it. The engine is used as it is: one that is not trusted should
-/// have a guard.
+/// Opens an encrypted file to read any part of it. The engine is used as it is: one that is not
+/// trusted should have a guard.
 ///
 /// # Errors
 /// When the file can't be read, no key fits, or its last chunk is not authentic.
@@ -59,7 +59,7 @@ impl<'e> RandomAccess<'e> {
         let length = source.length().min(bytes_to_prepare(keys));
         let mut beginning = zeros(length)?;
         source.read_exact_at(&mut beginning, 0)?;
-        // Plaintext under the wrong keys too, and under the right one.
+        // It gets plaintext, under the wrong keys as well as the right one.
         let mut scratch = zeros(length)?;
         let Prepared { cipher, layout, .. } =
             prepare_sealed(keys, &beginning, source.length(), &mut scratch, &mut worker)?;
@@ -69,7 +69,7 @@ impl<'e> RandomAccess<'e> {
                     .to_owned(),
             ));
         }
-        // A chunk is never longer than the file, whatever chunks the format has.
+        // A chunk is never longer than the file, whatever the format's chunk size.
         let room = cipher.geometry().longest_chunk().min(source.length()) as usize;
         let workspace = Workspace::new(room);
         if !workspace.has_room(room) {
@@ -97,8 +97,8 @@ impl<'e> RandomAccess<'e> {
         self.length
     }
 
-    /// Reads into `buffer` from `offset` on; returns how many bytes there were, less than its
-    /// length only at the end.
+    /// Reads into `buffer` from `offset` on. Returns the number of bytes read, less than the
+    /// buffer's length only at the end.
     ///
     /// # Errors
     /// When reading fails or a chunk is not authentic.
@@ -124,7 +124,7 @@ impl<'e> RandomAccess<'e> {
         Ok(done)
     }
 
-    /// Decrypts a segment into the output buffer, unless it is there; returns its length.
+    /// Decrypts a segment into the output buffer, unless it is there already; returns its length.
     fn load(&mut self, index: u64) -> Result<usize, FileError> {
         if let Some((_, written)) = self.current.filter(|(there, _)| *there == index) {
             return Ok(written);
@@ -150,7 +150,7 @@ impl<'e> RandomAccess<'e> {
 }
 
 impl fmt::Debug for RandomAccess<'_> {
-    /// Without the plaintext that it holds.
+    /// Omits the plaintext that it holds.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RandomAccess")
             .field("length", &self.length)

@@ -11,8 +11,9 @@ use serde::{Serialize, Serializer};
 
 use crate::{FileError, OperationError};
 
-/// What an operation did. Its JSON is the document that the program prints. A `path` that is not
-/// UTF-8 has replacement characters there, and beside it is `path_hex`, its bytes in hexadecimal.
+/// The result of an operation. Its JSON is the document that the program prints. A `path` that is
+/// not UTF-8 has replacement characters there, and `path_hex` beside it has its bytes in
+/// hexadecimal.
 #[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct Report {
@@ -28,18 +29,18 @@ pub struct Report {
     pub bytes: u64,
     /// Bytes written for them.
     pub bytes_written: u64,
-    /// Files that were complete already (`Options::resume`): their outputs have the right size and
-    /// time and, in formats that show it, the right key. Their content was not verified.
+    /// Files whose outputs were already complete (`Options::resume`): the outputs have the right
+    /// size and time and, in formats that show it, the right key. Their content was not verified.
     pub files_skipped: u64,
-    /// Outputs that were brought up to date (`Options::update`): older ones that were replaced,
-    /// whose files are among those done, and those that only got another mode.
+    /// Outputs brought up to date (`Options::update`): replaced older ones, whose files are also
+    /// among those done, and those that only got another mode.
     pub files_updated: u64,
     /// Files whose outputs needed no update (`Options::update`). Their content was not verified.
     pub files_unchanged: u64,
-    /// Outputs removed since their source has gone (`Options::delete`); in a dry run, those that
-    /// would be.
+    /// Outputs removed because their source is gone (`Options::delete`); in a dry run, those that
+    /// would be removed.
     pub files_deleted: u64,
-    /// Entries of the source that were left out though no option selects others: special files,
+    /// Entries of the source that were left out although no option deselects them: special files,
     /// wrapped keys, names without the suffix and so on. `notices` names each.
     pub left_out: u64,
     /// Further names of files done, made as hard links.
@@ -50,27 +51,27 @@ pub struct Report {
     pub directories: u64,
     /// Wall time of the whole operation.
     pub seconds: f64,
-    /// Whether it was stopped before its end.
+    /// True if it was stopped before its end.
     pub interrupted: bool,
-    /// Whether nothing was written because only a plan was asked for.
+    /// True if nothing was written because only a plan was asked for.
     pub dry_run: bool,
-    /// Whether outputs were to be brought up to date.
+    /// True if outputs were to be brought up to date.
     pub update: bool,
     /// Sums over each engine's workers.
     pub engines: BTreeMap<String, Effort>,
     /// Each worker.
     pub workers: Vec<WorkerEffort>,
-    /// Entries that were left out, such as sockets, and others of which there is something to know.
+    /// Entries that were left out, such as sockets, and others that the user should know about.
     pub notices: Vec<Notice>,
     /// Files that could not be done.
     pub failures: Vec<Failure>,
-    /// Engines that were taken out of service. Their jobs were done by the others, where
-    /// `failures` does not say otherwise.
+    /// Engines that were taken out of service. Other engines did their jobs, unless `failures` says
+    /// otherwise.
     pub retired: Vec<Retirement>,
-    /// Files that were done and may be wrong: an engine was found to compute wrong results, and
-    /// jobs of theirs were done by it, before or after, and not verified.
+    /// Files that were done but may be wrong: an engine was found to compute wrong results, and it
+    /// did jobs of theirs, before or after, that were not verified.
     pub doubtful: Vec<Doubt>,
-    /// How many more such files there are at most, beyond those whose names were kept.
+    /// The greatest possible number of further such files, whose names were not kept.
     #[serde(skip_serializing_if = "is_zero")]
     pub doubtful_unnamed: u64,
 }
@@ -94,12 +95,13 @@ pub struct Doubt {
 pub struct Retirement {
     /// The engine's name.
     pub engine: String,
-    /// Why, as one line. Names the engine.
+    /// The cause, as one line that names the engine.
     pub cause: String,
-    /// How many of its workers ended with that; none where it showed as the last session closed.
+    /// The number of its workers that ended with this cause; 0 if it showed only as the last
+    /// session closed.
     pub workers: usize,
-    /// Where it computed wrong results: how many jobs it did in this operation that were not
-    /// verified, so that what was written may be wrong.
+    /// If it computed wrong results: the number of its jobs in this operation that were not
+    /// verified, so that their output may be wrong.
     #[serde(skip_serializing_if = "is_zero")]
     pub doubtful_jobs: u64,
 }
@@ -117,11 +119,11 @@ pub struct Effort {
     pub busy_seconds: f64,
     /// CPU time of the worker's thread.
     pub cpu_seconds: f64,
-    /// Of an engine that is watched: how many of its jobs were computed again by the reference
-    /// engine, with the same result.
+    /// For a watched engine: the number of its jobs that the reference engine computed again with
+    /// the same result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verified_jobs: Option<u64>,
-    /// Of a guarded engine: the number of its jobs that were not compared.
+    /// For a guarded engine: the number of its jobs that were not compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unverified_jobs: Option<u64>,
 }
@@ -136,10 +138,10 @@ pub struct WorkerEffort {
     /// Its work.
     #[serde(flatten)]
     pub effort: Effort,
-    /// Why it was taken out of service, when its engine failed.
+    /// The reason that it was taken out of service, if its engine failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retired: Option<String>,
-    /// Whether its last work was taken back and done by others, because its engine was late.
+    /// True if its last work was taken back and done by other workers, because its engine was late.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub was_late: bool,
 }
@@ -151,23 +153,23 @@ pub struct Failure {
     /// The path as the user would write it.
     #[serde(flatten, serialize_with = "path_entries")]
     pub path: PathBuf,
-    /// Why.
+    /// The cause.
     #[serde(rename = "cause", serialize_with = "as_text")]
     pub error: FileError,
 }
 
-/// Something that was left out on purpose, or that the user should know of.
+/// Something left out on purpose, or that the user should know about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Notice {
     /// The path as the user would write it.
     #[serde(flatten, serialize_with = "path_entries")]
     pub path: PathBuf,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
 impl Report {
-    /// Whether everything asked for was done, and nothing that was done is in doubt.
+    /// Returns whether everything requested was done, and none of it is in doubt.
     pub fn is_success(&self) -> bool {
         let in_doubt = self.retired.iter().any(|retirement| retirement.doubtful_jobs > 0);
         let in_doubt = in_doubt || !self.doubtful.is_empty() || self.doubtful_unnamed > 0;
@@ -180,7 +182,7 @@ impl Report {
         self.notices.push(Notice { path, reason: reason.to_owned() });
     }
 
-    /// Why it is no success, as one line that names the first file; `None` for a success.
+    /// One line that says why it is not a success and names the first file; `None` for a success.
     pub fn shortfall(&self) -> Option<String> {
         if self.is_success() {
             return None;
@@ -207,10 +209,10 @@ impl Report {
         Some(format!("{stopped}{between}{cause}"))
     }
 
-    /// Itself, if it is a success.
+    /// Returns the report if it is a success.
     ///
     /// # Errors
-    /// [`OperationError::Incomplete`] holds it otherwise.
+    /// Otherwise, [`OperationError::Incomplete`] with the report.
     pub fn into_result(self) -> Result<Report, OperationError> {
         match self.is_success() {
             true => Ok(self),
@@ -218,7 +220,7 @@ impl Report {
         }
     }
 
-    /// Adds what a further operation of the same kind did after this one.
+    /// Adds the results of a later operation of the same kind.
     pub fn absorb(&mut self, other: Report) {
         let absorb_name = |name: &mut String, other: String| {
             if name.is_empty() {
@@ -303,8 +305,8 @@ impl Report {
         *effort.unverified_jobs.get_or_insert(0) += unverified;
     }
 
-    /// Adds how many jobs an engine that computes wrong results did in all that were not verified: jobs
-    /// that were in doubt when a worker found out may have been verified or discarded since.
+    /// Adds the total number of unverified jobs of an engine that computes wrong results: jobs that
+    /// were in doubt when a worker found out may have been verified or discarded since.
     pub(crate) fn settle_fault(&mut self, engine: &str, fault: &EngineError, unverified: u64) {
         let known = self.add_fault(engine, fault);
         if matches!(fault, EngineError::WrongResult { .. }) {
@@ -312,7 +314,7 @@ impl Report {
         }
     }
 
-    /// Adds why an engine is out of service.
+    /// Adds the fault that put an engine out of service.
     fn add_fault(&mut self, engine: &str, fault: &EngineError) -> &mut Retirement {
         let mut fault = fault.clone();
         let doubtful_jobs = match &mut fault {
@@ -324,7 +326,7 @@ impl Report {
         known
     }
 
-    /// All that find the same wrong with an engine make one retirement.
+    /// Workers that find the same fault in an engine share one retirement.
     fn retirement(&mut self, engine: &str, cause: String) -> &mut Retirement {
         let same = |known: &Retirement| known.engine == engine && known.cause == cause;
         let index = self.retired.iter().position(same).unwrap_or_else(|| {
@@ -345,8 +347,8 @@ impl Report {
         self.doubtful.extend(doubts);
     }
 
-    /// Adds how many further files there are of each engine, where that computes wrong results,
-    /// and says so of the root of them all.
+    /// Adds the number of further files of each engine that computes wrong results, with a notice
+    /// for the root of them all.
     pub(crate) fn add_unnamed_doubts(&mut self, root: &Path, unnamed: Vec<(String, u64)>) {
         let in_doubt = unnamed.iter().filter(|(engine, _)| self.is_in_doubt(engine));
         let files = in_doubt.map(|(_, files)| files).sum::<u64>();
@@ -399,7 +401,7 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// A path as text, and where that loses any of it, all of its bytes in hexadecimal.
+/// Serializes a path as text and, if that loses anything, also all its bytes in hexadecimal.
 pub(crate) fn path_entries<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     let mut entries = serializer.serialize_map(None)?;
     entries.serialize_entry("path", &path.to_string_lossy())?;
@@ -423,7 +425,7 @@ mod tests {
         EngineError::WrongResult { engine: "module".to_owned(), unverified }
     }
 
-    /// Of two workers each sees how many jobs are in doubt when it finds out.
+    /// Each of two workers sees how many jobs are in doubt when it finds the fault.
     #[test]
     fn workers_that_find_the_same_wrong_make_one_retirement() {
         let worker = |number, unverified| WorkerStatistics {

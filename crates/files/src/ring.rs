@@ -13,11 +13,11 @@ pub struct KeyRing {
     others: Vec<Recipe>,
 }
 
-/// Which recipes a file's header fits.
+/// The recipes that a file's header fits.
 pub(crate) enum Candidates {
-    /// One, known for certain or the only one there is.
+    /// One recipe, known for certain or the only one.
     One(Box<FileCipher>),
-    /// Several: only decrypting the first chunk tells (Tink keysets).
+    /// Several: only decrypting the first chunk shows which is right (Tink keysets).
     Several(Vec<FileCipher>),
 }
 
@@ -34,7 +34,7 @@ impl KeyRing {
         self
     }
 
-    /// Adds all recipes of another ring, to decrypt.
+    /// Adds all recipes of another ring, for decrypting.
     #[must_use]
     pub fn joined_by(mut self, other: KeyRing) -> KeyRing {
         self.others.push(other.primary);
@@ -57,7 +57,7 @@ impl KeyRing {
         self.recipes().map(Recipe::header_length).max().unwrap_or(0)
     }
 
-    /// Finds the recipes that `start`, the first bytes of a file, fits: as many bytes as
+    /// Finds the recipes that fit `start`, the first bytes of a file: as many bytes as
     /// [`KeyRing::longest_header`], or all of a shorter file.
     pub(crate) fn open(&self, start: &[u8]) -> Result<Candidates, FileError> {
         if self.others.is_empty() {
@@ -68,7 +68,7 @@ impl KeyRing {
         for recipe in self.recipes() {
             match open_with(recipe, start) {
                 Ok(cipher) => fitting.push(cipher),
-                // The primary's refusal says most about what was expected.
+                // The primary recipe's refusal says most about what was expected.
                 Err(error) => refusal = refusal.or(Some(error)),
             }
         }

@@ -1,4 +1,4 @@
-//! The selected engines that have the cipher.
+//! The selected engines that support the cipher.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use evener_pipeline::Worker;
 use crate::segment::SegmentError;
 use crate::{FileError, Options, Report};
 
-/// The seats whose engine offers a cipher and may work under the policy. Every file has a key of
-/// its own, so an engine that works with a key that it holds can't serve.
+/// The seats whose engine offers a cipher and may work under the policy. Every file has its own
+/// key, so an engine that works with a key that it holds can't serve.
 ///
 /// # Errors
 /// [`FileError::NoEngine`] when none offers it, [`FileError::NotAdmitted`] when none of those that
-/// do may work.
+/// offer it may work.
 pub(crate) fn able(
     options: &Options,
     cipher: Cipher,
@@ -34,8 +34,9 @@ pub(crate) fn able(
     Ok(able)
 }
 
-/// The engines of seats that are [able], each once: first those that compute on a core, since nobody
-/// takes work back from a module that works alone, then the one that gains least by several jobs at once.
+/// The engines of seats that are [able], each once: first those that compute on a core, since
+/// nobody takes work back from a module that works alone, then those that gain least from several
+/// jobs at once.
 pub(crate) fn for_one_at_a_time(
     seats: &[Arc<dyn Engine>],
     cipher: Cipher,
@@ -54,8 +55,8 @@ pub(crate) fn for_one_at_a_time(
     engines
 }
 
-/// Has one engine do something before a run: the reference, or the first of the seats' engines that does
-/// not fail.
+/// Has one engine perform `act` before a run: the reference, or the first of the seats' engines
+/// that does not fail.
 pub(crate) fn before_a_run<T>(
     options: &Options,
     seats: &[Arc<dyn Engine>],
@@ -78,7 +79,7 @@ pub(crate) fn before_a_run<T>(
 pub(crate) struct Accounts(Vec<(Arc<dyn Engine>, Account)>);
 
 impl Accounts {
-    /// As they are before an operation.
+    /// The accounts before an operation.
     pub(crate) fn open(seats: &[Arc<dyn Engine>]) -> Accounts {
         let mut watched: Vec<(Arc<dyn Engine>, Account)> = Vec::new();
         for engine in seats {
@@ -90,8 +91,8 @@ impl Accounts {
         Accounts(watched)
     }
 
-    /// Puts what has been seen since then into the report, when all sessions are closed: how
-    /// much was verified, and what was found only as the last session closed.
+    /// Adds the changes since then to the report, when all sessions are closed: how much was
+    /// verified, and faults that were found only as the last session closed.
     pub(crate) fn settle(self, report: &mut Report) {
         for (engine, before) in self.0 {
             let Some(after) = engine.account() else { continue };

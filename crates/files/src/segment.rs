@@ -50,8 +50,8 @@ impl Segments {
         Ok(Segments { layout, chunks_each: chunks_each.max(1), verified: None })
     }
 
-    /// Has two chunks verified, where their engine is watched: the last, which is shorter than
-    /// the others, and one of those, drawn by lot. An engine may be wrong at one length only.
+    /// Has two chunks verified if their engine is watched: the last, which is shorter than the
+    /// others, and a randomly drawn one of the others. An engine may be wrong at one length only.
     ///
     /// # Errors
     /// When the system has no random numbers.
@@ -61,7 +61,7 @@ impl Segments {
         Ok(self)
     }
 
-    /// How many there are, at least one.
+    /// The number of segments, at least one.
     pub(crate) fn count(&self) -> u64 {
         self.layout.chunks().div_ceil(self.chunks_each)
     }
@@ -71,7 +71,7 @@ impl Segments {
         self.run(&(index..index + 1))
     }
 
-    /// Some segments that follow one another, as one; the last is less than [`Segments::count`].
+    /// Consecutive segments as one; the last is less than [`Segments::count`].
     pub(crate) fn run(&self, indices: &Range<u64>) -> Segment {
         let first = indices.start * self.chunks_each;
         let end = indices.end.saturating_mul(self.chunks_each).min(self.layout.chunks());
@@ -102,12 +102,12 @@ impl Segment {
     }
 }
 
-/// How many full chunks a buffer of `room` bytes holds.
+/// The number of full chunks that a buffer of `room` bytes holds.
 pub(crate) fn chunks_in(geometry: &Geometry, room: usize) -> u64 {
     (room as u64).checked_div(geometry.longest_chunk()).unwrap_or(0)
 }
 
-/// What one job does of some bytes of a file.
+/// One job's part of a file's bytes.
 pub(crate) struct Part {
     iv: Iv,
     padding: Padding,
@@ -116,7 +116,7 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// As a job of a parcel, where the file's bytes begin at these places in the buffers.
+    /// The part as a job of a parcel, where the file's bytes begin at these places in the buffers.
     pub(crate) fn placed(self, key: KeyNumber, (input, output): (usize, usize)) -> PlacedJob {
         let behind = |range: Range<usize>, start| range.start + start..range.end + start;
         let (input, output) = (behind(self.input, input), behind(self.output, output));
@@ -127,8 +127,8 @@ impl Part {
 
 /// Divides consecutive chunks into jobs.
 ///
-/// `input` is that of the chunks alone. `before` is the ciphertext block before the first chunk, where
-/// the cipher chains and the chunk is not the file's first.
+/// `input` holds only the chunks. `before` is the ciphertext block before the first chunk, if the
+/// cipher chains and the chunk is not the file's first.
 pub(crate) fn parts(
     file: &FileCipher,
     direction: Direction,
@@ -160,8 +160,7 @@ pub(crate) fn parts(
     })
 }
 
-/// Adds the jobs of a file's first chunks to a batch. `input` and `output` are those of the chunks
-/// alone.
+/// Adds the jobs of a file's first chunks to a batch. `input` and `output` hold only the chunks.
 pub(crate) fn push_jobs<'a>(
     jobs: &mut Vec<Job<'a>>,
     file: &'a FileCipher,
@@ -181,7 +180,7 @@ pub(crate) fn push_jobs<'a>(
     }
 }
 
-/// Has two of a file's jobs verified, as [`Segments::verifying_some`] has: no engine can tell
+/// Has two of a file's jobs verified, as [`Segments::verifying_some`] does: no engine can tell
 /// which. Without random numbers they are the first and the last.
 pub(crate) fn verify_some(jobs: &mut [Verification]) {
     let Some((last, others)) = jobs.split_last_mut() else { return };
@@ -200,12 +199,12 @@ fn lot(end: u64) -> Result<u64, FileError> {
             FileError::Refused(format!("the system has no randomness: {error}"))
         })?;
     }
-    // Of so many more numbers than there are chunks, the rest of a division favours none.
+    // Random numbers far outnumber chunks, so the remainder of a division favours none.
     Ok((u128::from_ne_bytes(bytes) % u128::from(end.max(1))) as u64)
 }
 
-/// What to say of a chunk that was rejected: the end of the data tells whether there was all of
-/// it. `last` is the last chunk's number, where it is known.
+/// Refines the error for a rejected chunk: if it is the last, the data may have ended too soon.
+/// `last` is the last chunk's number, if it is known.
 pub(crate) fn explain(error: FileError, last: Option<u64>, file: &FileCipher) -> FileError {
     match error {
         FileError::Rejected { chunk, rejection } if last == Some(chunk) => {
@@ -215,12 +214,12 @@ pub(crate) fn explain(error: FileError, last: Option<u64>, file: &FileCipher) ->
     }
 }
 
-/// Looks at the outcomes of consecutive chunks' jobs.
+/// Checks the outcomes of consecutive chunks' jobs.
 ///
-/// Returns how many bytes of output they make.
+/// Returns the number of bytes of output.
 ///
 /// # Errors
-/// The first chunk that was rejected.
+/// The rejection of the first rejected chunk.
 pub(crate) fn collect(
     outcomes: impl IntoIterator<Item = Outcome>,
     first_chunk: u64,
@@ -244,7 +243,7 @@ pub(crate) fn last_block(ciphertext: &[u8], file: &FileCipher) -> Option<Iv> {
     Iv::new(&ciphertext[start..]).ok()
 }
 
-/// The IV of what follows some chunks, where a cipher chains in this direction.
+/// The IV for the data after some chunks, if the cipher chains in this direction.
 pub(crate) fn iv_after(
     file: &FileCipher,
     direction: Direction,
@@ -253,7 +252,7 @@ pub(crate) fn iv_after(
 ) -> Option<Iv> {
     match (file.cipher().mode(), direction) {
         (Mode::Ofb, _) => {
-            // The key stream goes on from its last block.
+            // The key stream continues from its last block.
             let (input, output) = (last_block(input, file)?, last_block(output, file)?);
             let pairs = input.bytes().iter().zip(output.bytes());
             Iv::new(&pairs.map(|(one, other)| one ^ other).collect::<Vec<_>>()).ok()
@@ -263,8 +262,8 @@ pub(crate) fn iv_after(
     }
 }
 
-/// What `chunks` chunks' jobs read and write. Decrypting needs room for the padding too, since
-/// only its result tells how much of that there is.
+/// The bytes that the jobs of `chunks` chunks read and write. Decrypting also needs room for the
+/// padding, since only its result shows the padding's length.
 fn lengths(
     plain: &Range<u64>,
     sealed: &Range<u64>,
@@ -280,8 +279,8 @@ fn lengths(
     }
 }
 
-/// Processes one segment, whose input lies at the start of the workspace's input buffer. Returns
-/// the length of the result, at the start of its output buffer.
+/// Processes one segment, whose input is at the start of the workspace's input buffer. Returns the
+/// length of the result, which is at the start of the output buffer.
 pub(crate) fn process_segment(
     file: &FileCipher,
     segments: &Segments,
@@ -300,7 +299,7 @@ pub(crate) fn process_segment(
     }
     let verified = segments.verified.iter().flatten();
     for chunk in verified.filter(|chunk| segment.chunks.contains(chunk)) {
-        // Chunks that chain are one job.
+        // Chained chunks are one job.
         let jobs = parcel.verifications_mut();
         let job = (jobs.len() - 1).min((chunk - segment.chunks.start) as usize);
         jobs[job] = Verification::Wanted;
@@ -314,12 +313,12 @@ pub(crate) fn process_segment(
     Ok(written.map_err(|error| explain(error, last, file))?)
 }
 
-/// Why a segment could not be processed: its own fault, or the engine's.
+/// The reason that a segment could not be processed: its own fault, or the engine's.
 #[derive(Debug)]
 pub(crate) enum SegmentError {
-    /// The segment can't be processed by anyone.
+    /// No engine can process the segment.
     File(FileError),
-    /// Another engine may do it.
+    /// Another engine may process it.
     Engine(EngineError),
 }
 

@@ -10,13 +10,13 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use crate::FileError;
 use crate::tree::Location;
 
-/// Globs and paths that choose files by their path below the root of the tree: the path of the
-/// plain file, without the suffix that encrypting gives its name, whichever way the operation goes.
+/// Globs and paths that select files by their path below the root of the tree: the path of the
+/// plain file, without the suffix that encryption appends, whatever the operation's direction.
 ///
-/// A glob with a slash is matched against the whole relative path, one without against the
-/// file's name at any depth. `*` does not cross a slash, `**` does. What an exclusion matches
-/// is left out, a directory with all that is in it; if there are inclusions, of the rest only
-/// files that one of them matches are taken.
+/// A glob with a slash is matched against the whole relative path, one without against the file's
+/// name at any depth. `*` does not cross a slash, `**` does. Whatever an exclusion matches is left
+/// out, a directory with all its contents. If there are inclusions, only files that one of them
+/// matches are taken of the rest.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
     include: Option<Globs>,
@@ -29,17 +29,17 @@ impl Selection {
     /// Parses globs.
     ///
     /// # Errors
-    /// Says which glob is malformed and why: one that can match nothing is.
+    /// Names the malformed glob and the reason. A glob that can match nothing is malformed.
     pub fn new<S: AsRef<str>>(include: &[S], exclude: &[S]) -> Result<Selection, MalformedGlob> {
         let (include, exclude) = (Globs::parse(include)?, Globs::parse(exclude)?);
         Ok(Selection { include, exclude, paths: Vec::new() })
     }
 
-    /// Takes of all this only the files and directories with these paths below the root, and what
-    /// is in them. A path that leads to nothing is a failure of the operation.
+    /// Narrows the selection to the files and directories with these paths below the root, and
+    /// their contents. A path that leads to nothing is a failure of the operation.
     ///
     /// # Errors
-    /// Says which path can lead to nothing below the root, and why.
+    /// Names a path that can lead to nothing below the root, and the reason.
     pub fn only<P: AsRef<Path>>(mut self, paths: &[P]) -> Result<Selection, MalformedPath> {
         for path in paths {
             self.paths.push(path_below_root(path.as_ref())?);
@@ -47,14 +47,14 @@ impl Selection {
         Ok(self)
     }
 
-    /// Whether a file with this path below the root is taken.
+    /// Returns whether a file with this path below the root is taken.
     pub fn takes_file(&self, path: &Path) -> bool {
         let included = self.include.as_ref().is_none_or(|globs| globs.match_path(path));
         let named = self.paths.is_empty() || self.paths.iter().any(|it| path.starts_with(it));
         included && named && !self.excludes(path)
     }
 
-    /// Whether a directory with this path below the root is entered.
+    /// Returns whether a directory with this path below the root is entered.
     pub fn takes_directory(&self, path: &Path) -> bool {
         let leads = |it: &PathBuf| path.starts_with(it) || it.starts_with(path);
         let named = self.paths.is_empty() || self.paths.iter().any(leads);
@@ -65,26 +65,26 @@ impl Selection {
         self.exclude.as_ref().is_some_and(|globs| globs.match_path(path))
     }
 
-    /// Whether everything is taken, so that no path need be built.
+    /// Returns whether everything is taken, so that no path need be built.
     pub fn takes_everything(&self) -> bool {
         self.include.is_none() && self.exclude.is_none() && self.paths.is_empty()
     }
 
-    /// What this is asked about a name in a directory with: its path, which takes as long to build as it is
-    /// deep, or the name alone where nothing depends on more.
+    /// The path to check for a name in a directory: its whole path, which takes as long to build as
+    /// it is deep, or the name alone if nothing depends on more.
     pub(crate) fn path_of(&self, location: &Location, name: &OsStr) -> PathBuf {
         let mut globs = self.include.iter().chain(&self.exclude);
         let is_simple = self.paths.is_empty() && globs.all(|globs| globs.of_paths.is_empty());
         if is_simple { PathBuf::from(name) } else { location.path_of(name) }
     }
 
-    /// The paths below the root of which alone something is taken, as given to
-    /// [`Selection::only`]; none where the whole tree is chosen from.
+    /// The only paths below the root from which anything is taken, as given to [`Selection::only`];
+    /// empty if the whole tree is eligible.
     pub fn paths(&self) -> &[PathBuf] {
         &self.paths
     }
 
-    /// The same, with an eye on which globs match anything and which paths are there.
+    /// The same, recording which globs match anything and which paths exist.
     pub(crate) fn watch(&self) -> Watch<'_> {
         let unseen = |globs: &Option<Globs>| {
             let count = globs.as_ref().map_or(0, |globs| globs.texts.len());
@@ -99,10 +99,10 @@ impl Selection {
 /// A selection at work on one tree.
 pub(crate) struct Watch<'s> {
     selection: &'s Selection,
-    /// For each glob, whether it has matched.
+    /// One flag for each glob: whether it has matched.
     included: Vec<AtomicBool>,
     excluded: Vec<AtomicBool>,
-    /// For each path, whether there is something.
+    /// One flag for each path: whether anything is there.
     found: Vec<AtomicBool>,
 }
 
@@ -116,7 +116,8 @@ impl Watch<'_> {
     pub(crate) fn takes_file(&self, path: &Path) -> bool {
         let include = self.selection.include.as_ref();
         let included = include.is_none_or(|globs| globs.find(path, &self.included));
-        // All are asked in any case, so that no glob is said to match nothing that does.
+        // All globs are checked in any case, so that none that matches is reported as matching
+        // nothing.
         let excluded = self.excludes(path);
         self.note_path(path);
         included && !excluded && self.selection.takes_file(path)
@@ -140,8 +141,8 @@ impl Watch<'_> {
         }
     }
 
-    /// The paths at which there is nothing, each with what to tell of it. `stripped` is the suffix
-    /// without which sealed names were matched.
+    /// The paths at which there is nothing, each with its error. `stripped` is the suffix that was
+    /// stripped from sealed names for matching.
     pub(crate) fn missing(&self, stripped: Option<&OsStr>) -> Vec<(&Path, FileError)> {
         let named = self.selection.paths.iter().zip(&self.found);
         let missing = named.filter(|(_, found)| !found.load(Ordering::Relaxed));
@@ -155,8 +156,8 @@ impl Watch<'_> {
         told.collect()
     }
 
-    /// What to tell of globs that have matched nothing. `stripped` is the suffix without which
-    /// sealed names were matched.
+    /// The notices about globs that have matched nothing. `stripped` is the suffix that was
+    /// stripped from sealed names for matching.
     pub(crate) fn notices(&self, stripped: Option<&OsStr>) -> Vec<String> {
         let sides = [
             ("include", &self.selection.include, &self.included),
@@ -178,12 +179,12 @@ impl Watch<'_> {
     }
 }
 
-/// Whether a glob or a path seems to be that of a sealed file.
+/// Returns whether a glob or a path seems to name a sealed file.
 pub(crate) fn ends_in(text: &OsStr, suffix: &OsStr) -> bool {
     text.as_encoded_bytes().ends_with(suffix.as_encoded_bytes())
 }
 
-/// How sealed files are to be named.
+/// Tells the user how to name sealed files.
 pub(crate) fn without_suffix(suffix: &OsStr) -> String {
     format!("files are chosen by the names that they had before, without `{}`", shown(suffix))
 }
@@ -194,7 +195,7 @@ pub(crate) fn without_suffix(suffix: &OsStr) -> String {
 pub struct MalformedPath {
     /// The path as it was given.
     pub path: PathBuf,
-    /// In words.
+    /// The reason, as text.
     pub reason: &'static str,
 }
 
@@ -204,7 +205,7 @@ pub struct MalformedPath {
 pub struct MalformedGlob {
     /// The glob as it was given.
     pub glob: String,
-    /// In words.
+    /// The reason, as text.
     pub reason: String,
 }
 
@@ -212,7 +213,7 @@ pub struct MalformedGlob {
 struct Globs {
     of_names: GlobSet,
     of_paths: GlobSet,
-    /// As they were given: those of names, then those of paths.
+    /// The globs as given: those for names, then those for paths.
     texts: Vec<String>,
     names: usize,
 }
@@ -247,7 +248,7 @@ impl Globs {
         self.of_names.is_match(name) || self.of_paths.is_match(path)
     }
 
-    /// As [`Globs::match_path`], and notes in `seen` which globs match.
+    /// As [`Globs::match_path`], but records in `seen` which globs match.
     fn find(&self, path: &Path, seen: &[AtomicBool]) -> bool {
         if seen.iter().all(|seen| seen.load(Ordering::Relaxed)) {
             return self.match_path(path);
@@ -263,7 +264,8 @@ impl Globs {
     }
 }
 
-/// A glob without what says no more than that it is below the root: `./`, and slashes at its ends.
+/// Strips from a glob what says no more than that it is below the root: `./`, and slashes at its
+/// ends.
 fn below_root(text: &str) -> Result<String, MalformedGlob> {
     let refused = |reason: &str| MalformedGlob { glob: text.to_owned(), reason: reason.to_owned() };
     let parts: Vec<_> = text.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
@@ -279,7 +281,7 @@ fn below_root(text: &str) -> Result<String, MalformedGlob> {
     Ok(parts.join("/"))
 }
 
-/// A path without what says no more than that it is below the root.
+/// Strips from a path what says no more than that it is below the root.
 fn path_below_root(path: &Path) -> Result<PathBuf, MalformedPath> {
     let refused = |reason| MalformedPath { path: path.to_owned(), reason };
     let mut below = PathBuf::new();

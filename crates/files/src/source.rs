@@ -12,14 +12,15 @@ use crate::FileError;
 use crate::error::IntoSystemError;
 use crate::identity::{FileState, status_now};
 
-/// A regular file, open for reading, with its status when it was opened.
+/// A regular file, open for reading, with its status at opening.
 pub(crate) struct Source {
     file: OwnedFd,
     status: Stat,
 }
 
 impl Source {
-    /// Opens a file below a directory; `follow` decides about a symbolic link in its place.
+    /// Opens a file below a directory; `follow` says whether a symbolic link in its place is
+    /// followed.
     ///
     /// # Errors
     /// When it can't be opened or is not a regular file.
@@ -28,7 +29,7 @@ impl Source {
         name: &OsStr,
         follow: bool,
     ) -> Result<Source, FileError> {
-        // NONBLOCK: a FIFO that has taken the file's place must not hold us up.
+        // NONBLOCK: a FIFO that has taken the file's place must not block us.
         let mut flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         flags.set(OFlags::NOFOLLOW, !follow);
         let opened = retry_on_intr(|| openat(directory, name, flags, Mode::empty()));
@@ -44,12 +45,12 @@ impl Source {
         Ok(Source { file, status })
     }
 
-    /// Its status when it was opened.
+    /// Its status at opening.
     pub(crate) fn status(&self) -> &Stat {
         &self.status
     }
 
-    /// Its length when it was opened, in bytes.
+    /// Its length at opening, in bytes.
     pub(crate) fn length(&self) -> u64 {
         self.status.st_size as u64
     }
@@ -57,8 +58,8 @@ impl Source {
     /// Fills `buffer` from `offset` on.
     ///
     /// # Errors
-    /// When reading fails, the file has become shorter, or it never had the size that it shows, as in
-    /// /sys.
+    /// When reading fails, the file has become shorter, or it never had the size that it shows, as
+    /// in /sys.
     pub(crate) fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), FileError> {
         match read_exact_at(self.file.as_fd(), buffer, offset) {
             Err(FileError::Changed) if self.check_state().is_ok() => Err(FileError::WrongSize),
@@ -66,8 +67,8 @@ impl Source {
         }
     }
 
-    /// The ciphertext block before `offset`, where the cipher chains and there is one: the IV of
-    /// what lies there.
+    /// The ciphertext block before `offset`, if the cipher chains and there is one: the IV of the
+    /// data at `offset`.
     pub(crate) fn block_before(
         &self,
         cipher: &FileCipher,
@@ -85,7 +86,7 @@ impl Source {
     /// Checks that the file has not changed since it was opened.
     ///
     /// # Errors
-    /// [`FileError::Changed`] when its size, its time or its time of change is another, and
+    /// [`FileError::Changed`] when its size, its time or its time of change differs, and
     /// [`FileError::WrongSize`] when it has content but shows no size, as in /proc.
     pub(crate) fn check_unchanged(&self) -> Result<(), FileError> {
         let is_empty = if self.length() == 0 { self.check_empty() } else { Ok(()) };
@@ -117,7 +118,7 @@ impl AsFd for Source {
 
 const NOT_REGULAR: &str = "is not a regular file";
 
-/// Fills `buffer` from a file's `offset` on, however short the single reads are.
+/// Fills `buffer` from a file's `offset` on, however short the individual reads are.
 pub(crate) fn read_exact_at(
     file: BorrowedFd<'_>,
     mut buffer: &mut [u8],

@@ -1,4 +1,4 @@
-//! Files that have a temporary name until they are complete, and what becomes of those that were left.
+//! Files with a temporary name until they are complete, and the removal of those left behind.
 
 use std::ffi::{CStr, OsStr, OsString};
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -14,8 +14,7 @@ use rustix::io::{Errno, retry_on_intr};
 use crate::FileError;
 use crate::naming::is_device;
 
-/// Gives the file that has the temporary name `from` the name `to`, in place of the file that
-/// has it.
+/// Gives the file with the temporary name `from` the name `to`, replacing the file with that name.
 pub(crate) fn rename_over(
     directory: BorrowedFd<'_>,
     from: &OsStr,
@@ -24,7 +23,7 @@ pub(crate) fn rename_over(
     rename_or_remove(directory, from.as_ref(), to.as_ref())
 }
 
-/// Makes a symbolic link to `text`, in place of whatever but a directory has the name.
+/// Makes a symbolic link to `text`, replacing anything but a directory of that name.
 pub(crate) fn symlink_over(
     directory: BorrowedFd<'_>,
     text: &CStr,
@@ -32,7 +31,7 @@ pub(crate) fn symlink_over(
 ) -> Result<(), Errno> {
     let name = Path::new(OsStr::from_bytes(name.to_bytes()));
     let mut renamed = Err(Errno::NOENT);
-    // Another run's `sweep` may take the new link, which can't be locked, before it has its name.
+    // Another run's `sweep` may remove the new link, which can't be locked, before it has its name.
     for _ in 0..MOST_TRIES {
         let temporary = temporary_name();
         symlinkat(text, directory, &temporary)?;
@@ -51,14 +50,14 @@ fn rename_or_remove(directory: BorrowedFd<'_>, temporary: &Path, to: &Path) -> R
         renameat(directory, temporary, directory, to)
     };
     renamed.inspect_err(|_| {
-        // If this fails, `sweep` takes the file next time.
+        // If this fails, the next `sweep` removes the file.
         let _ = unlinkat(directory, temporary, AtFlags::empty());
     })
 }
 
-/// Removes temporary files that killed processes left in a directory. Those of living ones are
-/// locked and stay. So does what only has such a name (a directory, a device), or can't be
-/// removed: it is in nobody's way.
+/// Removes temporary files that killed processes left in a directory. Those of running processes
+/// are locked and stay. So do entries that only have such a name (a directory, a device), or can't
+/// be removed: they are in nobody's way.
 pub(crate) fn sweep(directory: BorrowedFd<'_>) -> Result<(), Errno> {
     for entry in rustix::fs::Dir::read_from(directory)? {
         let entry = entry?;
@@ -73,13 +72,14 @@ pub(crate) fn sweep(directory: BorrowedFd<'_>) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Takes a temporary file at which nobody works; with it comes the lock of a regular file, which is
-/// to be held until the file is removed: whoever has just made it sees then that it is taken.
+/// Takes a temporary file that nobody uses. For a regular file, returns its lock too, which must be
+/// held until the file is removed, so that the process that has just made the file sees that it is
+/// taken.
 fn take_abandoned(directory: BorrowedFd<'_>, name: &CStr) -> Option<Option<OwnedFd>> {
-    // Opening a device could do something.
+    // Opening a device could have an effect.
     let status = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
     match FileType::from_raw_mode(status.st_mode) {
-        // Nobody works at a symbolic link for long.
+        // Nobody uses a symbolic link for long.
         FileType::Symlink => Some(None),
         FileType::RegularFile => {
             let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
@@ -91,7 +91,7 @@ fn take_abandoned(directory: BorrowedFd<'_>, name: &CStr) -> Option<Option<Owned
     }
 }
 
-/// Refuses an output whose name later runs would take for that of an unfinished one, and remove.
+/// Refuses an output whose name later runs would take for an unfinished output's, and remove.
 pub(crate) fn refuse_temporary(name: &OsStr) -> Result<(), FileError> {
     match is_temporary_name(name.as_bytes()) {
         true => Err(FileError::Refused(
@@ -103,8 +103,8 @@ pub(crate) fn refuse_temporary(name: &OsStr) -> Result<(), FileError> {
     }
 }
 
-/// Whether a name is one that [`Outputs`](crate::output::Outputs) gives to unfinished files: its prefix, 16 hexadecimal
-/// digits and its suffix.
+/// Returns whether a name is one that [`Outputs`](crate::output::Outputs) gives to unfinished
+/// files: its prefix, 16 hexadecimal digits and its suffix.
 pub(crate) fn is_temporary_name(name: &[u8]) -> bool {
     let middle = name.strip_prefix(TEMPORARY_PREFIX.as_bytes());
     middle
@@ -139,13 +139,13 @@ pub(crate) fn create_temporary(
     Err(failed(Errno::BUSY))
 }
 
-/// Locks a file that was just made, which tells `sweep` that somebody is at work; a filesystem without
-/// locks has no sweep. Returns whether no other run's `sweep` has come first.
+/// Locks a file that was just made, which tells `sweep` that it is in use; a filesystem without
+/// locks has no sweep. Returns whether no other run's `sweep` came first.
 fn is_kept(directory: BorrowedFd<'_>, name: &OsStr, file: &OwnedFd) -> Result<bool, Errno> {
     if flock(file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
         return Ok(false);
     }
-    // Not by the count of its links, which some filesystems leave at one while a file is open.
+    // Not by its link count, which some filesystems leave at one while a file is open.
     match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(_) => Ok(true),
         Err(Errno::NOENT) => Ok(false),
@@ -153,13 +153,13 @@ fn is_kept(directory: BorrowedFd<'_>, name: &OsStr, file: &OwnedFd) -> Result<bo
     }
 }
 
-/// How often a temporary file is made again that another run has taken.
+/// The most attempts to make a temporary file after another run has taken it.
 pub(crate) const MOST_TRIES: u32 = 100;
 
-/// A name of an unfinished file, which nothing else has.
+/// A name for an unfinished file, which nothing else has.
 pub(crate) fn temporary_name() -> OsString {
     let mut random = [0; 8];
-    // Uniqueness is all that is asked; `O_EXCL` catches a collision.
+    // Only uniqueness matters; `O_EXCL` catches a collision.
     if getrandom::fill(&mut random).is_err() {
         let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
         random = (now.as_nanos() as u64).to_be_bytes();

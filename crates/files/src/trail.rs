@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use evener_core::{IgnorePoison, Verification};
 
-/// Whether all jobs of a batch were verified.
+/// The verification of a batch's jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
-    /// Whether a job was not.
+    /// True if any job was not verified.
     pub(crate) open: bool,
 }
 
@@ -28,23 +28,23 @@ impl Seen {
 #[derive(Debug, Default)]
 pub(crate) struct Trail {
     files: Mutex<Files>,
-    /// How many names all workers of the run keep.
+    /// The number of names that all workers of the run keep.
     kept: Arc<AtomicU64>,
 }
 
 #[derive(Debug, Default)]
 struct Files {
     engine: String,
-    /// Directories are shared, since most files have that of the one before.
+    /// Directories are shared, since most files are in the previous file's directory.
     names: Vec<(Arc<Path>, Box<OsStr>)>,
-    /// The file after the last that was kept, if any was left out.
+    /// The file after the last one kept, if any was left out.
     beyond: Option<PathBuf>,
-    /// How many were left out.
+    /// The number of files left out.
     unnamed: u64,
 }
 
 impl Trail {
-    /// A job of a file was done by an engine and not verified.
+    /// Notes that an engine did a job of a file that was not verified.
     pub(crate) fn add(&self, engine: &str, path: impl FnOnce() -> PathBuf) {
         let files = &mut *self.files();
         let path = path();
@@ -88,7 +88,7 @@ pub(crate) struct Trails {
 }
 
 impl Trails {
-    /// A new worker's.
+    /// Begins the trail of a new worker.
     pub(crate) fn begin(&self) -> Arc<Trail> {
         let trail = Arc::new(Trail { kept: Arc::clone(&self.kept), ..Trail::default() });
         self.trails.lock().ignore_poison().push(Arc::clone(&trail));
@@ -113,7 +113,7 @@ impl Trails {
     }
 }
 
-/// How many names a run keeps: some megabytes.
+/// The most names that a run keeps: some megabytes.
 const MOST: u64 = 100_000;
 
 #[cfg(test)]

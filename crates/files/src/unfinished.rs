@@ -1,14 +1,14 @@
-//! Directories that a run has made and not finished, or made writable for a time.
+//! Directories that a run has made and not finished, or made temporarily writable.
 //!
-//! Where owners are kept, a new directory is nobody else's until all in it is done. What a killed run
-//! leaves looks like a private directory of the user's, so it has a mark by which the next run knows it:
-//! an extended attribute that says what it is to become. A directory that was moved to another's place does
-//! not become that. Where the filesystem has no attributes there is no mark, and such a directory stays as
-//! it is. A read-only directory that a run has made writable has the mark too, with the mode that it is to
-//! get back.
+//! Where owners are kept, a new directory is private to this user until everything in it is done. A
+//! directory left by a killed run looks like a private directory of the user's, so it has a mark by
+//! which the next run knows it: an extended attribute that says what it is to become. A directory
+//! that was moved to another's place does not become that. Where the filesystem has no attributes
+//! there is no mark, and such a directory stays as it is. A read-only directory that a run has made
+//! writable has the mark too, with the mode that it is to get back.
 //!
-//! A directory that is made with less access than it is to have is made with the sticky bit, which nobody
-//! gives a directory of his own alone: a run may be killed before the mark or the mode is set.
+//! A directory that is made with less access than its final mode gives has the sticky bit, which
+//! nobody sets on a private directory: a run may be killed before the mark or the mode is set.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -20,13 +20,14 @@ use crate::FileError;
 use crate::metadata::{Metadata, permissions, while_writable};
 
 impl Metadata {
-    /// The mode to make a directory with that has the mode `at_first` until it has another mark or `mode`.
+    /// The mode for making a directory that has `at_first` until it gets another mark or `mode`.
     pub(crate) fn mode_to_make(&self, at_first: Mode, mode: Mode) -> Mode {
         let gains_access = self.owner || at_first != mode || mode.bits() & self.umask != 0;
         if gains_access { at_first | Mode::SVTX } else { at_first }
     }
 
-    /// Whether a directory is one that a run has made with the mode `at_first` just before it was killed.
+    /// Returns whether a run made this directory with the mode `at_first` just before it was
+    /// killed.
     pub(crate) fn is_just_made(
         &self,
         directory: &OwnedFd,
@@ -47,11 +48,11 @@ impl Metadata {
         }
     }
 
-    /// Whether a run that was killed has left a directory of this user's, to become the same. Whoever may
-    /// write to a directory can mark it, so it is one that nobody else has access to.
+    /// Returns whether a killed run has left this directory of the user's, to become the same.
+    /// Whoever may write to a directory can mark it, so nobody else must have access to it.
     pub(crate) fn is_marked(&self, directory: BorrowedFd<'_>, source: &Stat) -> bool {
         let expected = become_of(source);
-        // A longer one is another one.
+        // A longer mark is a different one.
         let mut value = [0; LONGEST];
         self.owner
             && fgetxattr(directory, MARK, &mut value[..])
@@ -61,7 +62,7 @@ impl Metadata {
             })
     }
 
-    /// Takes the mark from a directory that is finished, one that came from its source too.
+    /// Removes the mark from a finished directory, even one that came from its source.
     pub(crate) fn unmark(&self, directory: BorrowedFd<'_>) {
         if self.owner {
             unmark(directory);
@@ -69,8 +70,8 @@ impl Metadata {
     }
 }
 
-/// Whether nothing is in a directory. By the name under which one was just made, another may be
-/// found: whoever may write beside it can put it there. With something in it, it was not made now.
+/// Returns whether a directory is empty. The name of a directory just made may lead to another one:
+/// whoever may write beside it can put one there. A directory with entries was not made now.
 pub(crate) fn is_empty(directory: &OwnedFd) -> Result<bool, FileError> {
     let mut buffer = [MaybeUninit::uninit(); 1 << 10];
     let mut entries = RawDir::new(directory, &mut buffer);
@@ -88,8 +89,8 @@ pub(crate) fn mark_mode(directory: BorrowedFd<'_>, mode: Mode) {
     let _ = fsetxattr(directory, MARK, &mode_mark(mode), XattrFlags::empty());
 }
 
-/// Whether a run that was killed has left one of this user's that is to get this mode back. Whoever has
-/// marked it can only take access from its owner.
+/// Returns whether a killed run has left this directory of the user's, which is to get this mode
+/// back. Whoever has marked it can only take access from its owner.
 pub(crate) fn has_mode_mark(directory: BorrowedFd<'_>, mode: Mode) -> bool {
     let mut value = [0; LONGEST];
     fgetxattr(directory, MARK, &mut value[..])
@@ -97,7 +98,7 @@ pub(crate) fn has_mode_mark(directory: BorrowedFd<'_>, mode: Mode) -> bool {
         && fstat(directory).is_ok_and(|status| status.st_uid == geteuid().as_raw())
 }
 
-/// Takes the mark from a directory, whatever it says.
+/// Removes the mark from a directory, whatever it says.
 pub(crate) fn unmark(directory: BorrowedFd<'_>) {
     let _ = while_writable(directory, || fremovexattr(directory, MARK));
 }
@@ -112,5 +113,5 @@ fn become_of(source: &Stat) -> Vec<u8> {
 
 const MARK: &str = "user.evener.unfinished";
 
-/// More than two numbers of 32 bits, a mode and what is between them, in bytes.
+/// More than two numbers of 32 bits, a mode and their separators, in bytes.
 const LONGEST: usize = 28;

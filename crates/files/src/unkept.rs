@@ -1,5 +1,6 @@
-//! What the file system of the outputs does not keep of their sources: modes and times, owners and extended
-//! attributes. `cp` stores a file all the same, and so does Evener: a run says once what it could not do.
+//! Metadata that the outputs' file system does not keep: modes and times, owners and extended
+//! attributes. `cp` still stores such a file, and so does Evener: a run reports once what it could
+//! not keep.
 
 use std::sync::OnceLock;
 
@@ -8,7 +9,7 @@ use rustix::io::Errno;
 
 use crate::FileError;
 
-/// What outputs of a run are without.
+/// The properties that a run's outputs lack.
 #[derive(Debug, Default)]
 pub(crate) struct Unkept {
     pub(crate) modes: Lack,
@@ -18,13 +19,13 @@ pub(crate) struct Unkept {
     pub(crate) syncs: Lack,
 }
 
-/// Whether outputs are without one of these: the system's answer for the first, or none where it has taken
-/// the call and done nothing.
+/// A property that outputs may lack: holds the system's error for the first, or none if the system
+/// accepted the call and did nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Lack(OnceLock<Option<Errno>>);
 
 impl Lack {
-    /// Takes an error that says that the file system does not keep this.
+    /// Accepts an error that says that the file system does not keep this.
     ///
     /// # Errors
     /// Any other error.
@@ -40,12 +41,12 @@ impl Lack {
         Ok(())
     }
 
-    /// Notes what no call has told.
+    /// Notes a lack that no call has reported.
     pub(crate) fn note(&self) {
         self.0.get_or_init(|| None);
     }
 
-    /// If anything is lacking, the answer in words, such as " (Operation not permitted)".
+    /// The error as text, such as " (Operation not permitted)", if anything is lacking.
     fn answer(&self) -> Option<String> {
         let answer = |errno: &Errno| format!(" ({})", shown_error(&(*errno).into()));
         self.0.get().map(|errno| errno.as_ref().map_or(String::new(), answer))
@@ -53,7 +54,7 @@ impl Lack {
 }
 
 impl Unkept {
-    /// Notices for the user about what is kept always where it can be.
+    /// Notices for the user about metadata that is always kept where possible.
     pub(crate) fn notices(&self) -> impl Iterator<Item = String> {
         let modes = self.modes.answer().map(|answer| {
             format!(
@@ -69,7 +70,7 @@ impl Unkept {
         modes.into_iter().chain(times)
     }
 
-    /// What was asked for and could not be done, though the outputs are there.
+    /// Requested properties that could not be had, though the outputs are stored.
     pub(crate) fn failures(&self) -> impl Iterator<Item = FileError> {
         let all = [
             (&self.owners, "owners could not be kept"),

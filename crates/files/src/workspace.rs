@@ -11,12 +11,12 @@ use crate::error::IntoSystemError;
 use crate::trail::{Seen, Trail};
 use crate::{FileError, KeyRing};
 
-/// How long each of a worker's buffers is to be, in bytes, when the buffers of all `workers`
-/// may take `memory`.
+/// The length of each of a worker's buffers, in bytes, when the buffers of all `workers` may take
+/// `memory`.
 ///
-/// Two buffers of the usual length fit a core's second-level cache beside what else it needs.
-/// A format with longer chunks gets longer ones, and a single short file of this `length` shorter
-/// ones: to fill and to wipe them would take longer than to encrypt it.
+/// Two buffers of the usual length fit a core's second-level cache beside its other data. A format
+/// with longer chunks gets longer buffers. A single short file of this `length` gets shorter ones:
+/// filling and wiping the usual ones would take longer than encrypting it.
 pub(crate) fn room(memory: usize, workers: usize, keys: &KeyRing, length: Option<u64>) -> usize {
     let allowed = memory / (2 * workers.max(1));
     let usual = length.map_or(USUAL_ROOM, |length| length.min(USUAL_ROOM));
@@ -24,32 +24,32 @@ pub(crate) fn room(memory: usize, workers: usize, keys: &KeyRing, length: Option
     usize::try_from(wanted).unwrap_or(usize::MAX).min(allowed)
 }
 
-/// For how many workers `memory` has buffers that hold a chunk each; at least one.
+/// The number of workers, at least one, for which `memory` has buffers that hold a chunk each.
 pub(crate) fn affordable_workers(memory: usize, keys: &KeyRing) -> usize {
     let each = room_for_a_chunk(keys).saturating_mul(2).max(1);
     usize::try_from(memory as u64 / each).unwrap_or(usize::MAX).max(1)
 }
 
-/// How long a buffer is that holds the longest chunk under any key, and a header. Also to encrypt:
-/// what an earlier run has made is read to see which key it has.
+/// The length of a buffer that holds the longest chunk under any key, and a header. Encryption
+/// needs it too: it reads an earlier run's output to see which key it has.
 fn room_for_a_chunk(keys: &KeyRing) -> u64 {
     let longest = |recipe: &Recipe| recipe.geometry().longest_chunk();
     let chunk = keys.recipes().map(longest).max().unwrap_or(0);
     chunk.saturating_add(keys.longest_header() as u64)
 }
 
-/// How many more buffers of `room` bytes the `workers` may have together within `memory`: enough
-/// that a worker that writes has something to write while the others work.
+/// The number of further buffers of `room` bytes that the `workers` may have together within
+/// `memory`: enough that a worker that writes has something to write while the others work.
 pub(crate) fn spares(memory: usize, workers: usize, room: usize) -> usize {
     let left = memory.saturating_sub(2 * workers * room);
     left.checked_div(room).unwrap_or(0).min(SPARES * workers)
 }
 
-/// How long the buffers of a worker are whose engine wants [many bytes](evener_core::Offer::bytes) at once,
-/// where all `workers` have buffers of `room` bytes and spares.
+/// The buffer length of a worker whose engine wants [many bytes](evener_core::Offer::bytes) at
+/// once, where all `workers` have buffers of `room` bytes and spares.
 ///
-/// Such a worker has an input, an output and a spare. The buffers of all of them share what is left of
-/// `memory`.
+/// Such a worker has an input, an output and a spare. The buffers of all such workers share the
+/// rest of `memory`.
 pub(crate) fn large_room(
     memory: usize,
     seats: &[Arc<dyn Engine>],
@@ -62,13 +62,13 @@ pub(crate) fn large_room(
     left.checked_div(buffers).unwrap_or(0).max(room)
 }
 
-/// How many bytes an engine wants at once; 0 if only the number of jobs matters.
+/// The number of bytes that an engine wants at once; 0 if only the number of jobs matters.
 pub(crate) fn bytes_at_once(engine: &dyn Engine, cipher: Cipher, direction: Direction) -> usize {
     engine.offer(cipher, direction).map_or(0, |offer| offer.bytes)
 }
 
-/// A buffer of so many zeros in memory that the engine gives, or else in any; `None` where there is
-/// none.
+/// A buffer of `bytes` zeros in memory that the engine provides, or else in any memory; `None` if
+/// there is none.
 pub(crate) fn buffer_for(engine: &dyn Engine, bytes: usize) -> Option<WipedBuffer> {
     let lent = engine.buffer(bytes).filter(|lent| lent.len() >= bytes);
     lent.or_else(|| WipedBuffer::try_zeros(bytes))
@@ -86,7 +86,7 @@ pub(crate) struct Workspace {
     pub(crate) input: WipedBuffer,
     /// The engine's output.
     pub(crate) output: WipedBuffer,
-    /// The jobs of the next batch, which lie in the buffers.
+    /// The jobs of the next batch, which are in the buffers.
     pub(crate) parcel: Parcel,
     /// The verification result of the last segment.
     pub(crate) seen: Seen,
@@ -95,13 +95,13 @@ pub(crate) struct Workspace {
 }
 
 impl Workspace {
-    /// Two buffers of `room` bytes each, which are empty where there is no memory for them.
+    /// Two buffers of `room` bytes each, which are empty if there is no memory for them.
     pub(crate) fn new(room: usize) -> Workspace {
         let buffer = || zeros(room as u64).unwrap_or_default();
         Workspace::of((buffer(), buffer()))
     }
 
-    /// Two buffers of so many bytes each, in memory that the engine gives; `None` where there is no
+    /// Two buffers of `bytes` bytes each, in memory that the engine provides; `None` if there is no
     /// memory.
     pub(crate) fn lent(engine: &dyn Engine, bytes: usize) -> Option<Workspace> {
         Some(Workspace::of((buffer_for(engine, bytes)?, buffer_for(engine, bytes)?)))
@@ -117,19 +117,19 @@ impl Workspace {
         }
     }
 
-    /// Whether there was memory for the buffers.
+    /// Returns whether there was memory for the buffers.
     pub(crate) fn has_room(&self, room: usize) -> bool {
         self.input.len() >= room && self.output.len() >= room
     }
 
-    /// How many pieces of at most `room` bytes fit each of the buffers; at least one.
+    /// The number of pieces of at most `room` bytes that fit each of the buffers; at least one.
     pub(crate) fn pieces(&self, room: usize) -> u64 {
         let shorter = self.input.len().min(self.output.len());
         shorter.checked_div(room).unwrap_or(0).max(1) as u64
     }
 
-    /// Has a worker do the jobs of the parcel. Returns what `read` finds in it when they are done; then
-    /// it is empty again, and the buffers are in their places.
+    /// Has a worker do the jobs of the parcel. Returns the result of `read` on the finished parcel;
+    /// then the parcel is empty again, and the buffers are back in their places.
     pub(crate) fn process<R>(
         &mut self,
         worker: &mut Worker<'_>,
@@ -146,7 +146,7 @@ impl Workspace {
     }
 }
 
-/// A buffer of so many zeros, wiped on drop.
+/// A buffer of `length` zeros, wiped on drop.
 ///
 /// # Errors
 /// When there is no memory for it.

@@ -1,9 +1,9 @@
 //! Decides which files are wrapped keys.
 //!
 //! The wrapped key of a tree is `evener-key.age` in its root, that of a single file NAME is
-//! `NAME.evener-key.age` beside it. Later keys of the same place have a number: `evener-key-2.age`.
+//! `NAME.evener-key.age` beside it. Later keys in the same place have a number: `evener-key-2.age`.
 //! A file of such a name is a wrapped key only if age has made it: an encrypted file can have the
-//! same name, where the suffix is `.age`.
+//! same name if the suffix is `.age`.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -15,7 +15,7 @@ use rustix::fs::CWD;
 use crate::keys::age::is_encrypted;
 use crate::source::Source;
 
-/// The name of the wrapped key of a tree, or of the single file `file`. The first one of a place
+/// The name of the wrapped key of a tree, or of the single file `file`. The first one in a place
 /// has the number 1.
 pub fn wrapped_key_name(file: Option<&OsStr>, number: u32) -> OsString {
     let mut name = file.unwrap_or_default().to_owned();
@@ -28,25 +28,27 @@ pub fn wrapped_key_name(file: Option<&OsStr>, number: u32) -> OsString {
     name
 }
 
-/// Whether a name is one of a tree's wrapped keys, or one of those of the single file `file`.
+/// Returns whether a name is that of a wrapped key of a tree, or of the single file `file`.
 pub fn is_wrapped_key_name(file: Option<&OsStr>, name: &OsStr) -> bool {
     let (file, dot) = file.map_or((&b""[..], &b""[..]), |file| (file.as_bytes(), b"."));
     let rest = name.as_bytes().strip_prefix(file);
     rest.and_then(|rest| rest.strip_prefix(dot)).is_some_and(is_of_tree)
 }
 
-/// Whether the file that a path leads to is a wrapped key, of a tree or of any file beside it.
+/// Returns whether the file that a path leads to is a wrapped key, of a tree or of any file beside
+/// it.
 pub fn is_wrapped_key(path: &Path) -> bool {
     is_wrapped_key_in(CWD, path.as_os_str(), true)
 }
 
-/// As [`is_wrapped_key`], of a name in a directory; `follow` decides about a symbolic link.
+/// As [`is_wrapped_key`], for a name in a directory; `follow` says whether a symbolic link is
+/// followed.
 pub(crate) fn is_wrapped_key_in(directory: BorrowedFd<'_>, name: &OsStr, follow: bool) -> bool {
     has_wrapped_key_name(Path::new(name))
         && Source::open(directory.as_fd(), name, follow).is_ok_and(|file| begins_as_age(&file))
 }
 
-/// Whether a path ends in the name of a wrapped key, of a tree or of any file beside it.
+/// Returns whether a path ends in the name of a wrapped key, of a tree or of any file beside it.
 pub(crate) fn has_wrapped_key_name(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().as_bytes();
     let mut dots = (1..name.len()).filter(|&at| name[at] == b'.');
@@ -58,7 +60,7 @@ fn begins_as_age(file: &Source) -> bool {
     file.read_exact_at(&mut beginning, 0).is_ok() && is_encrypted(&beginning)
 }
 
-/// Whether a name is `evener-key.age`, `evener-key-2.age` and so on.
+/// Returns whether a name is `evener-key.age`, `evener-key-2.age` and so on.
 fn is_of_tree(name: &[u8]) -> bool {
     let middle = name.strip_prefix(STEM.as_bytes());
     match middle.and_then(|rest| rest.strip_suffix(SUFFIX.as_bytes())) {
@@ -71,7 +73,7 @@ fn is_of_tree(name: &[u8]) -> bool {
 const STEM: &str = "evener-key";
 const SUFFIX: &str = ".age";
 
-/// More than the first line of an age file, in bytes.
+/// More than the length of an age file's first line, in bytes.
 const BEGINNING: u64 = 64;
 
 #[cfg(test)]

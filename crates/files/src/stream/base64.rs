@@ -1,11 +1,11 @@
-//! Base64 as `openssl enc -a` has it, around a stream.
+//! Base64 in the form of `openssl enc -a`, around a stream.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::FileError;
 
-/// How the encrypted side of a stream is written as text. Either is read whatever the lines are.
+/// The text form of a stream's encrypted side. Decoding accepts either, whatever the line lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Base64 {
     /// In lines of 64 characters (`openssl enc -a`).
@@ -14,7 +14,7 @@ pub enum Base64 {
     OneLine,
 }
 
-/// Turns bytes into text, in pieces as they come.
+/// Encodes bytes as text, in pieces as they arrive.
 pub(super) struct Encoder {
     form: Base64,
     /// Bytes of an incomplete line or group.
@@ -26,7 +26,7 @@ impl Encoder {
         Encoder { form, rest: Vec::new() }
     }
 
-    /// The text of these bytes and of those that were left before.
+    /// The text of these bytes and of those left over before.
     pub(super) fn encode(&mut self, bytes: &[u8]) -> String {
         self.rest.extend_from_slice(bytes);
         let unit = if self.form == Base64::Lines { LINE } else { GROUP };
@@ -36,7 +36,7 @@ impl Encoder {
         text
     }
 
-    /// The text of what is left at the end.
+    /// The text of the bytes left over at the end.
     pub(super) fn finish(&mut self) -> String {
         let rest = std::mem::take(&mut self.rest);
         self.text_of(&rest)
@@ -50,7 +50,7 @@ impl Encoder {
     }
 }
 
-/// Turns text into bytes, in pieces as they come.
+/// Decodes text into bytes, in pieces as it arrives.
 #[derive(Default)]
 pub(super) struct Decoder {
     /// Characters of an incomplete group.
@@ -59,7 +59,7 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    /// The bytes of this text, and of what was left before.
+    /// The bytes of this text and of the characters left over before.
     pub(super) fn decode(&mut self, text: &[u8]) -> Result<Vec<u8>, FileError> {
         self.rest.extend(text.iter().filter(|byte| !byte.is_ascii_whitespace()));
         let whole = self.rest.len() / 4 * 4;
@@ -72,7 +72,7 @@ impl Decoder {
         Ok(bytes)
     }
 
-    /// Whether the text may end here.
+    /// Checks that the text may end here.
     pub(super) fn finish(&self) -> Result<(), FileError> {
         if self.rest.is_empty() { Ok(()) } else { Err(not_base64()) }
     }
@@ -82,7 +82,7 @@ fn not_base64() -> FileError {
     FileError::NotBase64
 }
 
-/// The bytes of a line, and of a group of four characters.
+/// The number of bytes in a line, and in a group of four characters.
 const LINE: usize = 48;
 const GROUP: usize = 3;
 

@@ -7,9 +7,9 @@
 //! ```
 //!
 //! A piece is a segment of a file of unknown length. The pool limits the number of pieces. Only the
-//! sequencer restores the order; no worker waits for a piece of another worker, so a piece that an
-//! engine failed always finds a free worker. In a cipher that chains there is one worker, and when its
-//! engine fails another run goes on with the next engine.
+//! sequencer restores the order; no worker waits for another worker's piece, so a piece whose
+//! engine failed always finds a free worker. A cipher that chains has one worker; when its engine
+//! fails, another run continues with the next engine.
 
 mod base64;
 mod pool;
@@ -48,19 +48,19 @@ use sink::Sink;
 pub use sink::takes_a_stream;
 use work::{Cut, StreamWork};
 
-/// Where a stream comes from.
+/// The source of a stream.
 #[derive(Debug)]
 pub enum StreamSource {
     /// An open descriptor, such as standard input.
     Descriptor(OwnedFd),
     /// A file.
     File(PathBuf),
-    /// A file that is open, read from where it stands, and its path.
+    /// An open file, read from its current position, and its path.
     Opened(OwnedFd, PathBuf),
 }
 
 impl StreamSource {
-    /// The path that reports have; `-` for a descriptor.
+    /// The path for reports; `-` for a descriptor.
     fn name(&self) -> PathBuf {
         match self {
             StreamSource::Descriptor(_) => PathBuf::from("-"),
@@ -69,26 +69,26 @@ impl StreamSource {
     }
 }
 
-/// Where a stream goes.
+/// The target of a stream.
 #[derive(Debug)]
 pub enum StreamTarget {
-    /// An open descriptor, such as standard output. Plaintext is written to it only after the
-    /// chunks that it is in were authenticated; what fails later can't be called back.
+    /// An open descriptor, such as standard output. Plaintext is written to it only after its
+    /// chunks were authenticated; a later failure can't call it back.
     Descriptor(OwnedFd),
     /// A file, which gets its name when it is complete; or a device or FIFO, which is written to
-    /// as a descriptor is.
+    /// like a descriptor.
     File(PathBuf),
-    /// Nowhere, to verify.
+    /// No target, for verifying.
     Nowhere,
 }
 
 /// Encrypts, decrypts or verifies one stream from beginning to end.
 ///
 /// # Errors
-/// [`OperationError::Incomplete`] when it failed later: the report in it has the failure, with the path
-/// `-` for a descriptor. [`OperationError::NotBegun`] when it could not begin: an end can't be opened, no
-/// engine can do the cipher, one chunk takes more memory than is allowed, or the options are of use for
-/// trees only.
+/// [`OperationError::Incomplete`] when it failed later: its report has the failure, with the path
+/// `-` for a descriptor. [`OperationError::NotBegun`] when it could not begin: an end can't be
+/// opened, no engine supports the cipher, one chunk takes more memory than is allowed, or the
+/// options apply only to trees.
 pub fn process_stream(
     operation: Operation,
     keys: &KeyRing,
@@ -101,7 +101,8 @@ pub fn process_stream(
     run(operation, keys, source, target, options)?.into_result()
 }
 
-/// As [`process_stream`], with options that are of no use in a stream, and with a report of failures too.
+/// As [`process_stream`], but accepts options that do not apply to streams, and returns a report
+/// for failures too.
 pub(crate) fn run(
     operation: Operation,
     keys: &KeyRing,
@@ -127,8 +128,7 @@ pub(crate) fn run(
     if options.only_text {
         sink = sink.only_text();
     }
-    // What comes through a redirection is whatever comes; a file that is named is to be one state
-    // of it.
+    // A redirection may deliver anything; a named file must be read in one state.
     let before = if is_named { state_of_file(input.as_fd()).map_err(fail)? } else { None };
     options.control.found(1, 0);
 
@@ -205,8 +205,8 @@ impl Stream<'_> {
             }
             Direction::Decrypt => (self.identify(&mut reader, seats)?, None),
         };
-        // Chained chunks take one worker, in the order of the queue. When its engine fails, a run on
-        // the next one goes on.
+        // Chained chunks take one worker, in the order of the queue. When its engine fails, a run
+        // on the next engine continues.
         let ranked = seats::for_one_at_a_time(seats, file.cipher(), direction);
         let crews: Vec<_> = match file.is_chained(direction) {
             true => ranked.chunks(1).collect(),
@@ -277,7 +277,7 @@ fn choose(
         let geometry = candidate.geometry();
         let body = (beginning.len() as u64).saturating_sub(geometry.header);
         let full = geometry.full_sealed_length(0);
-        // What follows a full chunk is unknown unless the stream has ended: both are tried.
+        // The data after a full chunk is unknown unless the stream has ended: both are tried.
         let whole = (body >= full).then(|| geometry.full_chunk(0)).transpose();
         let whole = whole.map_err(FileError::from)?;
         let last = (at_end && body <= full || body == full)
@@ -305,12 +305,12 @@ fn open(source: StreamSource) -> Result<OwnedFd, FileError> {
             })?
         }
     };
-    // A larger pipe means fewer turns between the programs; where it is refused nothing is lost.
+    // A larger pipe means fewer turns between the programs; a refusal costs nothing.
     let _ = rustix::pipe::fcntl_setpipe_size(&opened, PIPE_SIZE);
     Ok(opened)
 }
 
-/// The state of a regular file; `None` of anything else.
+/// The state of a regular file; `None` for anything else.
 fn state_of_file(input: BorrowedFd<'_>) -> Result<Option<FileState>, FileError> {
     let status = fstat(input).map_err(FileError::system("read its status"))?;
     let is_file = FileType::from_raw_mode(status.st_mode) == FileType::RegularFile;

@@ -10,8 +10,8 @@ use super::chunks_in;
 use crate::FileError;
 use crate::workspace::{bytes_at_once, zeros};
 
-/// A number of pairs of buffers, made when they are first needed. Modules get theirs when they have
-/// taken work: more pieces than the caches hold slow the cores down.
+/// A number of pairs of buffers, made when first needed. Modules get theirs when they have taken
+/// work: more pieces than the caches hold slow the cores down.
 pub(super) struct Pool {
     free: Mutex<Free>,
     returned: Condvar,
@@ -24,11 +24,11 @@ pub(super) struct Pool {
 struct Free {
     buffers: Vec<Buffers>,
     unmade: usize,
-    /// How many more may be made for modules.
+    /// The number of further pairs that may be made for modules.
     reserve: usize,
-    /// In an engine's memory, to take the place of others that come back.
+    /// Buffers in an engine's memory, which replace others that come back.
     lent: Vec<Buffers>,
-    /// How many pairs an engine has lent so far.
+    /// The number of pairs that an engine has lent so far.
     borrowed: usize,
 }
 
@@ -49,12 +49,12 @@ impl Pool {
     ) -> Result<Pool, FileError> {
         let geometry = file.geometry();
         let chunk = geometry.longest_chunk();
-        // One piece for each worker, one being read and one waiting on either side; or as many
-        // as there is memory for, since nobody waits for the piece of another.
+        // One piece for each worker, one being read and one waiting on either side; or as many as
+        // memory allows, since no worker waits for another's piece.
         let affordable = usize::try_from(memory as u64 / chunk.saturating_mul(2).max(1));
         let pieces = (seats.len() + 3).min(affordable.unwrap_or(usize::MAX)).max(1);
         let room = (memory / (2 * pieces)).min(USUAL_ROOM.max(chunk as usize));
-        // An engine that wants many bytes at once gets several pieces, where there is memory.
+        // An engine that wants many bytes at once gets several pieces, if there is memory.
         let wanted = |engine: &Arc<dyn Engine>| bytes_at_once(&**engine, file.cipher(), direction);
         let more = seats.iter().map(wanted).fold(0_usize, usize::saturating_add);
         let pieces = pieces.saturating_add(more / room.max(1)).min(memory / (2 * room).max(1));
@@ -69,7 +69,7 @@ impl Pool {
             return Err(FileError::Memory { needed: chunk.saturating_mul(2) });
         }
         let full = (chunks * chunk) as usize;
-        // The last piece may have one chunk more, which is empty but for its tag or padding.
+        // The last piece may have one more chunk, which is empty except for its tag or padding.
         let slack = 64;
         let (input, output) = match direction {
             Direction::Encrypt => (full, full + slack),
@@ -85,17 +85,17 @@ impl Pool {
         Ok(Pool { free, returned: Condvar::new(), pieces, chunks, input, output })
     }
 
-    /// How many pieces there are at most.
+    /// The greatest number of pieces.
     pub(super) fn pieces(&self) -> usize {
         self.pieces
     }
 
-    /// How many full chunks make a piece.
+    /// The number of full chunks in a piece.
     pub(super) fn chunks(&self) -> u64 {
         self.chunks
     }
 
-    /// Takes a pair of buffers; `None` when all that there is memory for are out.
+    /// Takes a pair of buffers; `None` when all that memory allows are in use.
     ///
     /// # Errors
     /// When there is no memory for a single pair.
@@ -110,13 +110,13 @@ impl Pool {
                 free.unmade = left;
                 Ok(Some(Buffers { input, output, is_lent: false }))
             }
-            // Others come back, and later there may be memory.
+            // Others come back, and memory may be available later.
             _ if free.unmade + free.reserve < self.pieces => Ok(None),
             (Err(error), _) | (_, Err(error)) => Err(error),
         }
     }
 
-    /// Waits a moment for buffers to be given back. Nobody gives any back once the workers are gone.
+    /// Waits a moment for buffers to be returned. None are returned once the workers are gone.
     pub(super) fn wait(&self) {
         let all_are_out = |free: &mut Free| free.buffers.is_empty();
         drop(self.returned.wait_timeout_while(self.lock(), MOMENT, all_are_out));
@@ -126,7 +126,7 @@ impl Pool {
         self.free.lock().ignore_poison()
     }
 
-    /// Allows so many pieces more, of those that modules may have.
+    /// Allows this many more of the pieces reserved for modules.
     pub(super) fn grant(&self, pieces: usize) {
         let mut free = self.lock();
         let granted = pieces.min(free.reserve);
@@ -134,13 +134,14 @@ impl Pool {
         free.unmade += granted;
     }
 
-    /// How many pieces have so many bytes.
+    /// The number of pieces that make up `bytes` bytes.
     pub(super) fn pieces_of(&self, bytes: usize) -> usize {
         bytes / self.input.max(1)
     }
 
-    /// Has the pieces lie in an engine's memory, as many more as it wants at once. To be called on its worker,
-    /// once its session is open, again and again: the engine may take long to answer.
+    /// Borrows buffers in an engine's memory for the pieces, as many more as it wants at once. Call
+    /// it repeatedly on the engine's worker, once its session is open: the engine may take long to
+    /// answer.
     pub(super) fn borrow_from(&self, engine: &dyn Engine, at_once: usize) {
         let lent = |bytes| engine.buffer(bytes).filter(|lent| lent.len() >= bytes);
         let are_enough = |free: &Free| free.borrowed >= self.pieces || free.lent.len() >= at_once;
@@ -149,7 +150,7 @@ impl Pool {
                 return;
             }
             let (Some(input), Some(output)) = (lent(self.input), lent(self.output)) else {
-                // It is not asked again.
+                // The engine is not asked again.
                 self.lock().borrowed = self.pieces;
                 return;
             };
@@ -218,7 +219,7 @@ mod tests {
         assert_eq!((buffers.input.len(), buffers.output.len()), (3, 1));
     }
 
-    /// Gives memory of this length only, and wants so much of it at once.
+    /// Lends memory of this length only, and wants that many bytes at once.
     struct Lender(Description, usize);
 
     impl Engine for Lender {
@@ -263,7 +264,7 @@ mod tests {
         assert_eq!(without.lock().borrowed, 2);
         let pool = pool();
         let own = pool.take().unwrap().unwrap();
-        // One is not made yet, and one is out.
+        // One pair is not made yet, and one is in use.
         pool.borrow_from(&Lender(description, 8), 12);
         let lent = pool.take().unwrap().unwrap();
         assert!(lent.is_lent && pool.take().unwrap().is_none());

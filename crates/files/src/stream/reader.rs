@@ -9,7 +9,7 @@ use super::base64::Decoder;
 use crate::error::IntoSystemError;
 use crate::{Control, FileError};
 
-/// Reads ahead by one byte, so that it knows of every piece whether it is the last.
+/// Reads ahead by one byte, so that it knows whether each piece is the last.
 pub(super) struct Reader<'a> {
     input: BorrowedFd<'a>,
     control: &'a Control,
@@ -17,7 +17,7 @@ pub(super) struct Reader<'a> {
     ahead: Vec<u8>,
     ended: bool,
     bytes: u64,
-    /// Where the input is base64: what turns it into bytes, and those that were not taken yet.
+    /// For base64 input: the decoder, and decoded bytes that were not taken yet.
     decoder: Option<(Decoder, Vec<u8>)>,
 }
 
@@ -26,18 +26,18 @@ impl<'a> Reader<'a> {
         Reader { input, control, ahead: Vec::new(), ended: false, bytes: 0, decoder: None }
     }
 
-    /// Takes the input for base64.
+    /// Treats the input as base64.
     pub(super) fn decode(mut self) -> Reader<'a> {
         self.decoder = Some(Default::default());
         self
     }
 
-    /// How many bytes came in so far.
+    /// The number of bytes that came in so far.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Fills `buffer` with what comes next, without taking it; returns how much there is.
+    /// Fills `buffer` with the next bytes, without taking them; returns how many there are.
     pub(super) fn peek(&mut self, buffer: &mut [u8]) -> Result<usize, FileError> {
         let have = self.ahead.len();
         if have < buffer.len() {
@@ -55,8 +55,8 @@ impl<'a> Reader<'a> {
         self.ahead.drain(..count.min(self.ahead.len()));
     }
 
-    /// Reads the next piece into `buffer`. Returns its length and whether it is the last,
-    /// which a piece shorter than the buffer always is.
+    /// Reads the next piece into `buffer`. Returns its length and whether it is the last, as a
+    /// piece shorter than the buffer always is.
     pub(super) fn next_piece(&mut self, buffer: &mut [u8]) -> Result<(usize, bool), FileError> {
         let have = self.ahead.len().min(buffer.len());
         buffer[..have].copy_from_slice(&self.ahead[..have]);
@@ -103,7 +103,7 @@ impl<'a> Reader<'a> {
         Ok(length)
     }
 
-    /// Reads at least one byte; none when the stream has ended.
+    /// Reads at least one byte, or none when the stream has ended.
     fn read_some(&mut self, buffer: &mut [u8]) -> Result<usize, FileError> {
         while !self.ended {
             self.wait()?;
@@ -123,7 +123,7 @@ impl<'a> Reader<'a> {
         Ok(0)
     }
 
-    /// Waits until there is something to read, looking up now and then for a wish to stop.
+    /// Waits until there is something to read, checking now and then for a request to stop.
     fn wait(&self) -> Result<(), FileError> {
         let interval = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
         loop {
@@ -142,5 +142,5 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// How much of base64 is read at once, in bytes.
+/// The amount of base64 that is read at once, in bytes.
 const TEXT_AT_ONCE: usize = 1 << 16;

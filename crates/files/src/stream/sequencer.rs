@@ -10,8 +10,8 @@ use evener_core::IgnorePoison;
 
 /// Writes pieces in the order of their numbers, which may differ from the order of completion.
 ///
-/// A worker that delivers a piece goes on at once, unless it is the next to be written: then
-/// that worker writes it and all that follow it without a gap.
+/// A worker that delivers a piece continues at once, unless the piece is the next to be written:
+/// then that worker writes it and all that follow it without a gap.
 pub(super) struct Sequencer<'a> {
     sink: &'a Sink,
     state: Mutex<State>,
@@ -39,11 +39,11 @@ impl<'a> Sequencer<'a> {
         Ok(Sequencer { sink, state: Mutex::new(state) })
     }
 
-    /// Takes a finished piece and writes what can be written now, passing the buffers of each
+    /// Takes a finished piece and writes all that can be written now, passing the buffers of each
     /// piece written to `release`.
     ///
     /// # Errors
-    /// Writing fails, or a piece of this number was delivered before.
+    /// When writing fails, or a piece of this number was delivered before.
     pub(super) fn deliver(
         &self,
         number: u64,
@@ -76,12 +76,12 @@ impl<'a> Sequencer<'a> {
         }
     }
 
-    /// How many bytes were written, the header included.
+    /// The number of bytes written, the header included.
     pub(super) fn bytes(&self) -> u64 {
         self.lock().offset
     }
 
-    /// How many pieces were written.
+    /// The number of pieces written.
     pub(super) fn pieces(&self) -> u64 {
         self.lock().next
     }
@@ -106,7 +106,7 @@ mod tests {
     use crate::stream::StreamTarget;
     use crate::{Operation, Options};
 
-    /// The piece of this number: as many bytes as it has behind it, and of that value.
+    /// The piece of this number: one byte more than its number, each of that value.
     fn finished(number: u64) -> Finished {
         let mut output = WipedBuffer::zeros(8);
         output.fill(number as u8);
@@ -119,7 +119,7 @@ mod tests {
         const PIECES: u64 = 4;
         let outputs = Outputs::new(Operation::Encrypt, (false, false), &Options::new(Vec::new()));
         let nowhere = fs::File::open("/dev/null").unwrap();
-        // Every course of five deliveries, one of which must come again.
+        // Every order of five deliveries, one of which must be a repetition.
         for course in 0..PIECES.pow(5) {
             let mut written = tempfile::NamedTempFile::new_in("/dev/shm")
                 .or_else(|_| tempfile::NamedTempFile::new())

@@ -20,18 +20,18 @@ use crate::output::{Output, Outputs};
 use crate::unkept::Unkept;
 use crate::{Failure, FileError, Options};
 
-/// Where the sequencer writes.
+/// The end to which the sequencer writes.
 pub(super) struct Sink {
     end: End,
-    /// Where it is written as base64: what turns it into that, and how much was written.
+    /// For base64 output: the encoder, and the number of characters written.
     encoder: Option<Mutex<(Encoder, u64)>>,
-    /// Whether nothing but text may reach a descriptor.
+    /// True if only text may reach a descriptor.
     only_text: bool,
 }
 
 enum End {
     Descriptor(OwnedFd),
-    /// With its path.
+    /// The file, and its path.
     File(Box<Output<OwnedFd>>, PathBuf),
     Nowhere,
 }
@@ -67,8 +67,8 @@ impl Sink {
         Sink { end, encoder: None, only_text: false }
     }
 
-    /// Refuses a file for plaintext to which others would have more access than to one that a shell's
-    /// redirection makes.
+    /// Refuses a file for plaintext that gives others more access than a file made by a shell's
+    /// redirection.
     pub(super) fn refuse_exposed(&self) -> Result<(), Failure> {
         let End::File(output, path) = &self.end else { return Ok(()) };
         let wanted = Mode::from_raw_mode(MODE & !umask().unwrap_or(0o777));
@@ -76,7 +76,7 @@ impl Sink {
             .map_err(|error| Failure { path: path.clone(), error })
     }
 
-    /// Refuses what is no text where it goes to a descriptor.
+    /// Lets only text reach a descriptor.
     pub(super) fn only_text(self) -> Sink {
         Sink { only_text: true, ..self }
     }
@@ -95,7 +95,7 @@ impl Sink {
         self.write_text(|encoder| encoder.encode(bytes))
     }
 
-    /// Writes what is left at the end.
+    /// Writes the text left over at the end.
     pub(super) fn finish(&self) -> Result<(), FileError> {
         self.write_text(Encoder::finish)
     }
@@ -156,7 +156,7 @@ impl Sink {
         unkept.failures().next().map_or(Ok(()), Err)
     }
 
-    /// Where the output ends on a block device that is longer: how many bytes of it to read back.
+    /// The output's end on a longer block device: the number of bytes to read back.
     pub(super) fn end_on_device(&self) -> Option<u64> {
         let End::Descriptor(descriptor) = &self.end else { return None };
         let there = fstat(descriptor).ok()?;
@@ -169,20 +169,21 @@ impl Sink {
     }
 }
 
-/// Whether a byte is a control character that a terminal may take for more than the end of a line.
+/// Returns whether a byte is a control character that a terminal may take for more than the end of
+/// a line.
 fn commands_terminals(byte: &u8) -> bool {
     byte.is_ascii_control() && !matches!(byte, b'\t' | b'\n' | b'\r')
 }
 
-/// Whether what a path names takes bytes one after another and is no file to be made: a device, a
-/// FIFO, or a descriptor of the process (/dev/stdout, /dev/fd/3).
+/// Returns whether a path names something that takes bytes one after another, and not a file to be
+/// made: a device, a FIFO, or a descriptor of the process (/dev/stdout, /dev/fd/3).
 pub fn takes_a_stream(path: &Path) -> bool {
     let Ok(metadata) = std::fs::metadata(path) else { return false };
     let kind = metadata.file_type();
     !kind.is_dir() && (!kind.is_file() || is_descriptor(path))
 }
 
-/// Whether a path leads, by whatever links, to a descriptor of the process.
+/// Returns whether a path leads to a descriptor of the process, through whatever links.
 fn is_descriptor(path: &Path) -> bool {
     let Ok(own) = std::fs::canonicalize("/proc/self/fd") else { return false };
     let mut path = path.to_owned();
@@ -199,7 +200,7 @@ fn is_descriptor(path: &Path) -> bool {
 }
 
 fn open_as_it_is(path: &Path, source: BorrowedFd<'_>) -> Result<OwnedFd, FileError> {
-    // Not for where they lead, which need be no path (`pipe:[1]`), but for whose links they are.
+    // This checks who owns the links, not where they lead, which may be no path (`pipe:[1]`).
     behind_links(path)?;
     let mut flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
     let system = FileError::system("open the output");
@@ -210,7 +211,7 @@ fn open_as_it_is(path: &Path, source: BorrowedFd<'_>) -> Result<OwnedFd, FileErr
         if is_device && source.st_rdev == there.st_rdev {
             return Err(FileError::Refused("is the source itself".to_owned()));
         }
-        // The kernel refuses it while the device is mounted, or in use otherwise.
+        // The kernel refuses this while the device is mounted, or in use otherwise.
         flags |= OFlags::EXCL;
     }
     match retry_on_intr(|| openat(CWD, path, flags, Mode::empty())) {
@@ -221,8 +222,8 @@ fn open_as_it_is(path: &Path, source: BorrowedFd<'_>) -> Result<OwnedFd, FileErr
     }
 }
 
-/// Refuses an open file that is the source too: what is written would be read again, or would
-/// replace what is still to be read.
+/// Refuses an open file that is also the source: the output would be read again, or would replace
+/// unread input.
 fn refuse_source(target: &OwnedFd, source: BorrowedFd<'_>) -> Result<(), FileError> {
     let (Ok(target), Ok(source)) = (fstat(target), fstat(source)) else { return Ok(()) };
     let is_file = FileType::from_raw_mode(target.st_mode) == FileType::RegularFile;
@@ -233,7 +234,7 @@ fn refuse_source(target: &OwnedFd, source: BorrowedFd<'_>) -> Result<(), FileErr
 }
 
 fn create(path: &Path, outputs: &Outputs) -> Result<Output<OwnedFd>, FileError> {
-    // What a link points to is replaced, not the link.
+    // The target of a link is replaced, not the link.
     refuse_dangling(path)?;
     let path = &behind_links(path)?;
     if path.is_dir() {
@@ -254,6 +255,6 @@ fn create(path: &Path, outputs: &Outputs) -> Result<Output<OwnedFd>, FileError> 
     outputs.create(directory, name, Mode::from_raw_mode(MODE))
 }
 
-/// The mode of a new file, from which the file mode creation mask takes bits as from that of a shell's
-/// redirection.
+/// The mode of a new file, from which the file mode creation mask takes bits as it does for a
+/// shell's redirection.
 const MODE: u32 = 0o666;

@@ -24,12 +24,12 @@ pub(super) struct Piece {
     before: Option<Iv>,
 }
 
-/// How far a stream was cut into pieces.
+/// The progress in cutting a stream into pieces.
 #[derive(Default)]
 pub(super) struct Cut {
-    /// How many pieces there were.
+    /// The number of pieces so far.
     pieces: u64,
-    /// How many chunks they had.
+    /// The number of chunks in them.
     chunks: u64,
     /// The last ciphertext block, when decrypting.
     block: Option<Iv>,
@@ -45,11 +45,11 @@ pub(super) struct StreamWork<'a> {
     /// The last ciphertext block written, for ciphers that chain when encrypting.
     chain: Mutex<Option<Iv>>,
     failure: Mutex<Option<FileError>>,
-    /// How many pieces the stream had, once its end was read.
+    /// The number of pieces in the stream, once its end was read.
     pieces: Mutex<Option<u64>>,
-    /// Pieces that no engine of a run could do, in no order.
+    /// Pieces that no engine of a run could process, in no order.
     left: Mutex<Vec<Piece>>,
-    /// Why the last engine of a run failed.
+    /// The reason that a run's last engine failed.
     cause: Mutex<Option<EngineError>>,
 }
 
@@ -88,7 +88,7 @@ impl<'a> StreamWork<'a> {
         }
     }
 
-    /// Whether another run can go on with the stream: nothing failed but engines.
+    /// Returns whether another run can continue the stream: only engines failed.
     pub(super) fn can_go_on(&self) -> bool {
         self.cause.lock().ignore_poison().is_some()
             && self.failure.lock().ignore_poison().is_none()
@@ -96,12 +96,12 @@ impl<'a> StreamWork<'a> {
             && !self.is_done()
     }
 
-    /// Whether the stream's end was read and every piece was written.
+    /// Returns whether the stream's end was read and every piece was written.
     fn is_done(&self) -> bool {
         *self.pieces.lock().ignore_poison() == Some(self.sequencer.pieces())
     }
 
-    /// What became of the stream.
+    /// The outcome of the stream.
     pub(super) fn result(&self) -> Result<(), FileError> {
         match self.failure.lock().ignore_poison().take() {
             _ if self.options.control.is_stopped() => Err(FileError::Interrupted),
@@ -165,7 +165,7 @@ impl<'a> StreamWork<'a> {
         }
     }
 
-    /// Processes some pieces in one batch. Returns the length of each one's result.
+    /// Processes some pieces in one batch. Returns the length of each piece's result.
     fn process(
         &self,
         pieces: &mut [Piece],
@@ -213,7 +213,7 @@ impl<'a> StreamWork<'a> {
         Ok(written)
     }
 
-    /// Gives the sequencer a piece that was processed, or says why it could not be.
+    /// Gives the sequencer a processed piece, or records why it could not be processed.
     fn deliver(&self, piece: Piece, written: Result<usize, FileError>, queue: &Queue<Piece>) {
         let delivered = written.and_then(|written| {
             let finished = Finished { buffers: piece.buffers, written };
@@ -225,8 +225,8 @@ impl<'a> StreamWork<'a> {
         }
     }
 
-    /// How many of the pieces that were claimed are processed together: as many as the engine wants
-    /// bytes at once, and one for other engines and where pieces chain.
+    /// The number of claimed pieces to process together: as many as fit the bytes that the engine
+    /// wants at once, or one for other engines and for pieces that chain.
     fn together(&self, pieces: &VecDeque<Piece>, engine: &dyn Engine) -> usize {
         let wanted = bytes_at_once(engine, self.file.cipher(), self.direction);
         if self.file.is_chained(self.direction) {
@@ -310,7 +310,7 @@ impl Work for StreamWork<'_> {
     }
 }
 
-/// How much input makes `chunks` full chunks from chunk `first` on.
+/// The length of the input of `chunks` full chunks from chunk `first` on.
 fn piece_length(geometry: &Geometry, direction: Direction, first: u64, chunks: u64) -> usize {
     (first..first + chunks).map(|index| full_length(geometry, direction, index)).sum::<u64>()
         as usize
@@ -324,7 +324,7 @@ fn cut(
     length: u64,
     last: bool,
 ) -> Result<Vec<Chunk>, FormatError> {
-    // Whether a chunk that is full may be the last, so that no empty one must follow.
+    // A full chunk may be the last, so that no empty one must follow.
     let may_be_full = match (geometry.ending, direction) {
         (Ending::MayBeFull | Ending::Exact, _) | (Ending::Padded { .. }, Direction::Decrypt) => {
             true

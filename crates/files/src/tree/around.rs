@@ -1,4 +1,4 @@
-//! What links that are followed must not lead to.
+//! Directories and file systems that followed links must not lead to.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -14,19 +14,19 @@ use crate::FileError;
 use crate::identity::Identity;
 use crate::naming::behind_links;
 
-/// The directories around a source and its target, with those themselves: a link to one of them would add
-/// all that lies around the source, or the outputs, to what is done. And the kernel's own file systems,
-/// which hold no files that anybody has stored.
+/// The directories around a source and its target, including these two: a link to one of them would
+/// add everything around the source, or the outputs, to the operation. Also the kernel's own file
+/// systems, which hold no files that anybody has stored.
 #[derive(Default)]
 pub(super) struct Around {
     source: HashSet<Identity>,
     target: HashSet<Identity>,
-    /// The file systems that were looked at, by their devices.
+    /// The file systems examined so far, by their devices.
     is_of_kernel: Mutex<HashMap<u64, bool>>,
 }
 
 impl Around {
-    /// That of a source, and of a target that may be yet to be made.
+    /// Finds the directories around a source, and around a target that may not exist yet.
     pub(super) fn of(source: BorrowedFd<'_>, target: Option<&Path>) -> Result<Around, FileError> {
         let mut around = Around::default();
         let source = source.try_clone_to_owned().map_err(|error| FileError::System {
@@ -60,7 +60,7 @@ impl Around {
         Err(FileError::Refused(reason))
     }
 
-    /// Refuses a link into a file system of the kernel; `found` is the status of what it leads to.
+    /// Refuses a link into a file system of the kernel; `found` is the status of the link's target.
     #[allow(clippy::unnecessary_cast, reason = "the fields' types differ between architectures")]
     pub(super) fn refuse_link(
         &self,
@@ -90,8 +90,9 @@ impl Around {
 const OF_KERNEL: &str =
     "leads into a file system of the kernel's own, as /proc and /sys are, and was left out";
 
-/// procfs, sysfs and what is mounted in them, by the numbers of `statfs`: the file systems of cgroups (two),
-/// debugging, tracing, security (two), BPF, pstore, configfs, EFI variables, FUSE's control, binary formats.
+/// procfs, sysfs and the file systems mounted in them, by the numbers of `statfs`: cgroups (two),
+/// debugging, tracing, security (two), BPF, pstore, configfs, EFI variables, FUSE's control, binary
+/// formats.
 const KERNELS: [u32; 14] = [
     0x9FA0,
     0x6265_6572,

@@ -1,5 +1,5 @@
-//! Whether a source was changed after its output was made. The times of change tell, where the file
-//! system of the outputs keeps them; elsewhere size and time have to do.
+//! Detects that a source was changed after its output was made. The times of change show it, if the
+//! outputs' file system keeps them; otherwise only size and time count.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -14,17 +14,17 @@ use super::work::TreeWork;
 use crate::FileError;
 use crate::identity::status_now;
 
-/// What is known of the times of change that the outputs' file systems keep.
+/// Records which of the outputs' file systems keep times of change.
 #[derive(Default)]
 pub(super) struct ChangeTimes {
-    /// Which of them keep any; `None` for one that could not be tried.
+    /// For each file system, whether it keeps any; `None` if it could not be tried.
     kept: Mutex<HashMap<u64, Option<bool>>>,
-    /// Whether size and time had to do for an output.
+    /// True if only size and time counted for an output.
     lacked: AtomicBool,
 }
 
 impl ChangeTimes {
-    /// A notice for the user, if size and time had to do.
+    /// A notice for the user, if only size and time counted.
     pub(super) fn notice(&self) -> Option<&'static str> {
         self.lacked.load(Ordering::Relaxed).then_some(LACKED)
     }
@@ -36,12 +36,12 @@ impl ChangeTimes {
 }
 
 impl TreeWork<'_> {
-    /// Whether nothing of a source was changed after its output was made, where sizes and times are the
-    /// same: a program that writes to a file can set its time back, but not the time at which its
-    /// status changed. In one tick of the clock anything may have come first.
+    /// Returns whether nothing of a source was changed after its output was made, given equal sizes
+    /// and times: a program that writes to a file can set its time back, but not the time at which
+    /// its status changed. Within one tick of the clock, either may have come first.
     ///
-    /// An output's status changes later too, as when one of its names is replaced, so it is asked when the
-    /// output was made.
+    /// An output's status also changes later, for example when one of its names is replaced, so the
+    /// time at which the output was made is used.
     pub(super) fn is_unchanged_since(
         &self,
         source: &Stat,
@@ -58,14 +58,15 @@ impl TreeWork<'_> {
         }
         match time_of_birth(directory, name, output) {
             Birth::At(birth) => changed < birth,
-            // The last change can have been that of a name.
+            // The last change may have been that of a name.
             Birth::Unknown => output.st_nlink == 1 || self.change_times.lack(),
             Birth::OfAnother => false,
         }
     }
 
-    /// Whether the file system of an output keeps times of change. It is tried, once for each. Where
-    /// nothing may be written, the output tells, unless it was made in the tick in which its source was.
+    /// Returns whether an output's file system keeps times of change. Tries it once for each file
+    /// system. Where nothing may be written, the output itself shows it, unless it was made in the
+    /// same tick as its source.
     fn keeps_change_times(&self, directory: BorrowedFd<'_>, name: &OsStr, output: &Stat) -> bool {
         let tried = self.writes().then(|| {
             let kept = self.change_times.kept.lock();
@@ -89,7 +90,7 @@ impl TreeWork<'_> {
     }
 }
 
-/// When a file was made, in seconds and nanoseconds.
+/// The time at which a file was made, in seconds and nanoseconds.
 enum Birth {
     At((i64, i64)),
     /// The file system does not keep it.

@@ -11,8 +11,8 @@ use crate::Operation;
 use crate::source::Source;
 
 impl TreeWork<'_> {
-    /// Records why a file was not done. One that changed while it was read is done again instead,
-    /// a few times.
+    /// Records why a file was not done. A file that changed while it was read is done again
+    /// instead, a few times.
     pub(super) fn failed_or_again(
         &self,
         directory: &Arc<Directory>,
@@ -28,11 +28,11 @@ impl TreeWork<'_> {
         }
     }
 
-    /// Whether a file is as it was when it was opened. One that was found changed every time is
-    /// to be stored all the same when this returns false.
+    /// Returns whether a file is as it was when it was opened. If this returns false, the file
+    /// changed every time and is to be stored all the same.
     ///
     /// # Errors
-    /// When it is not, and may not be stored.
+    /// When the file has changed, and may not be stored.
     pub(super) fn is_unchanged(&self, item: &Item, source: &Source) -> Result<bool, FileError> {
         let is_last = item.changes >= MOST_REPEATS;
         let may_store = self.operation == Operation::Encrypt
@@ -45,5 +45,5 @@ impl TreeWork<'_> {
     }
 }
 
-/// How often a file that changed while it was read is read again.
+/// How many times a file that changed while it was read is read again.
 const MOST_REPEATS: u32 = 3;

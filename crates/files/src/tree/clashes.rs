@@ -1,8 +1,8 @@
-//! What of the target does not go together, looked for where outputs of earlier runs were there.
+//! Finds target entries that conflict, where outputs of earlier runs existed.
 //!
-//! Two sources have one output where a file system takes their names for one. And where a file
-//! has become a link or a directory, or the other way round, an output of the old kind would be
-//! decrypted to the same name as the new one.
+//! Two sources have one output if a file system treats their names as one. And if a file has become
+//! a link or a directory, or vice versa, an output of the old kind would be decrypted to the same
+//! name as the new one.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -25,7 +25,7 @@ use crate::FileError;
 use crate::prepare::opens_header;
 use crate::source::Source;
 
-/// A directory on both sides, with what each lists.
+/// A directory on both sides, with the entries of each.
 struct Pair<'a> {
     location: &'a Location,
     source: BorrowedFd<'a>,
@@ -35,7 +35,7 @@ struct Pair<'a> {
 }
 
 impl TreeWork<'_> {
-    /// Records as failures what does not go together in the target tree.
+    /// Records conflicts in the target tree as failures.
     pub(super) fn find_clashes(&self, root: &Directory, visited: &[Visited]) {
         let Some(target) = &root.target else { return };
         let mut sources = Descent::new(root.source.as_fd(), self.options.follow_symlinks);
@@ -73,7 +73,7 @@ impl TreeWork<'_> {
             self.find_shared_files(pair)?;
             self.find_shared_directories(pair)?;
         }
-        // What is to be deleted is still there in a dry run.
+        // In a dry run, entries to be deleted are still there.
         let is_to_go = self.options.delete.is_some() && self.options.dry_run;
         if self.operation == Operation::Encrypt && !is_to_go {
             self.find_two_kinds(pair)?;
@@ -81,8 +81,8 @@ impl TreeWork<'_> {
         Ok(())
     }
 
-    /// Finds files of the source that have one output. Numbers of files do not show it: some file
-    /// systems give a file one for each way to write its name.
+    /// Finds files of the source that share one output. File numbers do not show it: some file
+    /// systems give a file a number for each spelling of its name.
     fn find_shared_files(&self, pair: &Pair<'_>) -> Result<(), FileError> {
         let is_listed = |name: &OsStr| pair.there.kind(name).is_some();
         let mut outputs = Vec::new();
@@ -97,14 +97,14 @@ impl TreeWork<'_> {
             return Ok(());
         }
         let mut first = HashMap::new();
-        // The one that is listed keeps it.
+        // The source whose output is listed keeps it.
         outputs.sort_by_key(|(_, target)| !is_listed(target));
         for (name, target) in outputs {
             let Some((_, FileType::RegularFile)) = look_up(pair.target, &target)? else {
                 continue;
             };
             let output = Source::open(pair.target, &target, false)?;
-            // Further names are linked at the end, and looked at there.
+            // Further names are linked at the end, and checked there.
             if output.status().st_nlink > 1 {
                 continue;
             }
@@ -123,8 +123,7 @@ impl TreeWork<'_> {
         Ok(())
     }
 
-    /// Finds directories of the source that have one output directory, where no other than theirs
-    /// is there.
+    /// Finds directories of the source that share one output directory, where only theirs exist.
     fn find_shared_directories(&self, pair: &Pair<'_>) -> Result<(), FileError> {
         let is_directory = |kind| kind == Some(FileType::Directory);
         let is_other =
@@ -137,7 +136,7 @@ impl TreeWork<'_> {
             if !matches!(look_up(pair.target, name)?, Some((_, FileType::Directory))) {
                 continue;
             }
-            // Each takes one that has no counterpart of its own name.
+            // Each takes a directory that has no counterpart of its own name.
             let others = others
                 .get_or_insert_with(|| pair.there.names().into_iter().filter(is_other).count());
             match others.checked_sub(1) {

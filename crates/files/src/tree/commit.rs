@@ -30,7 +30,7 @@ pub(super) struct Finished {
     pub(super) output: Arc<Output<Arc<Made>>>,
     /// The output's length in bytes.
     pub(super) length: u64,
-    /// Whether the source was not written to while it was read.
+    /// True if the source was not written to while it was read.
     pub(super) is_unchanged: bool,
 }
 
@@ -40,8 +40,8 @@ pub(super) struct Finished {
 /// are published in batches: sync all their content at once, give all of them their names, and
 /// sync again before any source is removed.
 ///
-/// One batch is synced at a time, while the next gathers: more of them would keep too many
-/// files open.
+/// One batch is synced at a time, while the next gathers: more batches would keep too many files
+/// open.
 #[derive(Default)]
 pub(super) struct Committer {
     waiting: Mutex<Vec<Finished>>,
@@ -80,7 +80,7 @@ impl TreeWork<'_> {
         self.commit_batch(batch);
     }
 
-    /// Brings the target's directories to the device, at the end of a durable operation.
+    /// Syncs the target's directories to the device, at the end of a durable operation.
     pub(super) fn sync_target(&self, endpoints: &Endpoints) {
         let (Endpoints::Tree { root: directory, .. } | Endpoints::File { directory, .. }) =
             endpoints;
@@ -151,7 +151,7 @@ impl TreeWork<'_> {
         }
     }
 
-    /// Where a file system can't sync, outputs are stored all the same, but no source is removed.
+    /// If a file system can't sync, outputs are stored all the same, but no source is removed.
     fn unless_unsupported(&self, synced: Result<(), Errno>) -> Result<(), Errno> {
         match self.options.remove_source {
             true => synced,
@@ -159,9 +159,9 @@ impl TreeWork<'_> {
         }
     }
 
-    /// Removes the source of an output that is on the device, or has it removed in the end if it has several
-    /// names. Where that fails the output is whole all the same, and further names of the file are linked
-    /// to it.
+    /// Removes the source of an output that is on the device, or schedules its removal at the end
+    /// if it has several names. If that fails, the output is still complete, and the file's further
+    /// names are linked to it.
     fn finish_moving(&self, finished: &Finished, updated: bool) -> Result<Moved, FileError> {
         let output = check_published(finished)?;
         self.links.done(&finished.source, output);
@@ -172,8 +172,8 @@ impl TreeWork<'_> {
         remove_source(finished).map(|()| Moved::Done)
     }
 
-    /// The filesystems that a batch lies on, each with a directory of it that was opened before
-    /// anything was written there.
+    /// The filesystems of a batch, each with one of its directories that was opened before anything
+    /// was written there.
     fn one_on_each_filesystem(&self, batch: &[Finished]) -> Result<Vec<(u64, Arc<Made>)>, Errno> {
         let mut known = self.committer.witnesses.lock().ignore_poison();
         let mut found: Vec<(u64, Arc<Made>)> = Vec::new();
@@ -192,7 +192,7 @@ impl TreeWork<'_> {
         Ok(found)
     }
 
-    /// Gives an output its name; returns whether it has replaced that of an older state.
+    /// Gives an output its name; returns whether it has replaced the output of an older state.
     fn publish(&self, finished: &Finished) -> Result<bool, FileError> {
         let has_links = finished.source.status().st_nlink > 1 && !self.options.remove_source;
         let named = self.at_output(&finished.directory.location, &finished.target);
@@ -225,14 +225,14 @@ impl TreeWork<'_> {
     }
 }
 
-/// How a file's move ended.
+/// The outcome of a file's move.
 enum Moved {
     Done,
-    /// Its source goes in the end, and it is counted then.
+    /// Its source is removed at the end, and counted then.
     Later,
 }
 
-/// Removes a source whose output is verified, named and on the device, if its name still is
+/// Removes a source whose output is verified, named and on the device, if its name still leads to
 /// the file that was read.
 fn remove_source(finished: &Finished) -> Result<(), FileError> {
     finished.source.check_unchanged().map_err(|error| match error {
@@ -249,5 +249,5 @@ fn remove_source(finished: &Finished) -> Result<(), FileError> {
         .map_err(FileError::system("remove the source"))
 }
 
-/// How many outputs are synced together. Each keeps two files open, and at worst two directories.
+/// The number of outputs synced together. Each keeps two files open, and at worst two directories.
 const BATCH: usize = 64;

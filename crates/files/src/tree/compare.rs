@@ -14,15 +14,15 @@ use crate::source::read_exact_at;
 use crate::workspace::Workspace;
 
 impl TreeWork<'_> {
-    /// Decrypts the sealed file on the reference engine and compares it with the plain one, whichever of them is the
-    /// output.
+    /// Decrypts the sealed file on the reference engine and compares it with the plain one; either
+    /// may be the output.
     pub(super) fn compare(
         &self,
         done: &Done<'_>,
         output: &TreeOutput,
         workspace: &mut Workspace,
     ) -> Result<(), FileError> {
-        // Never with the engine that wrote it: what that gets wrong both ways looks right to it.
+        // Never with the engine that wrote it: its errors in both directions would cancel out.
         let reference = self.options.reference.as_deref().ok_or(FileError::NotVerified)?;
         let worker = &mut Worker::new(reference, 0);
         let (source, output) = (done.source.as_fd(), output.file.as_fd());

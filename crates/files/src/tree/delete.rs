@@ -1,7 +1,7 @@
 //! Deletes outputs whose source is gone.
 //!
-//! A file system may list a name otherwise than it was given (`a` for `A`). What a name of the
-//! source leads to is wanted, whatever name lists it.
+//! A file system may list a name in another form than it was given (`a` for `A`). An entry that a
+//! name of the source leads to is wanted, whatever name lists it.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -37,17 +37,17 @@ struct Orphans {
     files: Vec<Orphan>,
     /// Directories without a counterpart, each before those in it.
     directories: Vec<Place>,
-    /// Directories whose counterparts are empty, as places of those.
+    /// The counterparts that are empty.
     of_empty: Vec<Arc<Location>>,
 }
 
-/// An output whose source has gone.
+/// An output whose source is gone.
 struct Orphan {
     place: Place,
     name: OsString,
     /// The name that its source had.
     stem: OsString,
-    /// What had that name: a file, or a link whose name an output of a file needs now.
+    /// The kind of that source: a file, or a link whose name a file's output now needs.
     kind: FileType,
     state: FileState,
 }
@@ -56,9 +56,9 @@ struct Orphan {
 #[derive(Clone)]
 struct Place {
     target: Arc<Location>,
-    /// That of its counterpart, which may be listed under another name.
+    /// The location of its counterpart, which may be listed under another name.
     source: Arc<Location>,
-    /// The uppermost directory on the way to its counterpart that has gone.
+    /// The uppermost missing directory on the way to its counterpart.
     gone: Option<Arc<Location>>,
 }
 
@@ -69,16 +69,16 @@ struct Pair<'a> {
     source: Option<BorrowedFd<'a>>,
 }
 
-/// The ways down both trees.
+/// The paths down both trees.
 struct Ways<'t> {
     sources: Descent<'t>,
     targets: Descent<'t>,
 }
 
 impl TreeWork<'_> {
-    /// Removes the outputs whose source has gone, and directories that are empty then. `path` is
-    /// what the user calls the target. Where anything was not done, or can't be looked at, nothing
-    /// is removed: a source that is not seen need not have gone.
+    /// Removes the outputs whose source is gone, and directories left empty. `path` is the user's
+    /// name for the target. If anything was not done, or can't be examined, nothing is removed: an
+    /// unseen source need not be gone.
     pub(super) fn delete_orphans(&self, root: &Directory, path: &Path, agree: &Agree) {
         let Some(target) = &root.target else { return };
         if self.is_stopped() || !self.record.is_success() {
@@ -94,7 +94,7 @@ impl TreeWork<'_> {
             }
         };
         if !orphans.files.is_empty() && !self.record.found_outputs() {
-            // So is the directory of a disk that is not mounted.
+            // The directory of an unmounted disk is empty too.
             let reason = match is_empty(root.source.as_fd()) {
                 true => SOURCE_EMPTY,
                 false => NONE_OF_SOURCE,
@@ -121,7 +121,7 @@ impl TreeWork<'_> {
             }
             return;
         }
-        // A slash at the end shows people what is a directory.
+        // A slash at the end marks directories for the reader.
         let directories = orphans.directories.iter();
         let directories = directories.map(|place| path.join(place.target.path()).join(""));
         let all: Vec<_> = files.chain(directories).collect();
@@ -141,7 +141,8 @@ impl TreeWork<'_> {
         }
     }
 
-    /// Whether something only seems to have lost its source, since a disk is not mounted. That is a failure.
+    /// Returns whether an entry only seems to have lost its source, because a disk is not mounted.
+    /// That is a failure.
     fn may_be_unmounted(&self, orphans: &mut Orphans, path: &Path) -> bool {
         if self.options.delete_unmounted {
             return false;
@@ -152,7 +153,7 @@ impl TreeWork<'_> {
         let empty = empty.map(|place| (place, FileError::PerhapsUnmounted));
         let mut is_found = false;
         for (place, error) in missing.chain(empty) {
-            // The disk that the source itself lies on is above it.
+            // The disk that holds the source itself is above it.
             let is_below = |path: PathBuf| place.starts_with("..") || path.starts_with(&place);
             let lost = orphans.files.iter().any(|orphan| is_below(orphan.place.source.path()))
                 || orphans.directories.iter().any(|it| is_below(it.target.path()));
@@ -205,7 +206,7 @@ impl TreeWork<'_> {
         Ok(Pair { place, target, source: open_source(&mut ways.sources, place)? })
     }
 
-    /// Whether a directory of the source is one of which nothing is taken.
+    /// Returns whether a directory of the source is one from which nothing is taken.
     fn is_elsewhere(&self, root: &Directory, pair: &Pair<'_>) -> Result<bool, FileError> {
         let (true, Some(source)) = (self.options.one_file_system, pair.source) else {
             return Ok(false);
@@ -216,8 +217,8 @@ impl TreeWork<'_> {
         Ok(device(source)? != device(root.source.as_fd())?)
     }
 
-    /// Looks at a directory of the target tree: adds its orphans, and those of its directories
-    /// that are yet to be looked at.
+    /// Examines a directory of the target tree: adds its orphans, and its directories that are yet
+    /// to be examined.
     fn look_into(
         &self,
         pair: &Pair<'_>,
@@ -293,7 +294,7 @@ impl TreeWork<'_> {
         Ok(())
     }
 
-    /// The name that a file's source had, if that was taken and has gone.
+    /// The name of a file's source, if that was taken and is gone.
     fn orphaned(&self, pair: &Pair<'_>, name: &OsStr) -> Result<Option<OsString>, FileError> {
         let stem = target_name(Operation::Decrypt, name, &self.options.suffix);
         let Some(stem) = stem else { return Ok(None) };
@@ -306,7 +307,7 @@ impl TreeWork<'_> {
         Ok(has_gone.then_some(stem))
     }
 
-    /// Whether there is nothing of this kind and name in a directory of the source.
+    /// Returns whether a directory of the source has nothing of this kind and name.
     fn has_gone(
         &self,
         source: Option<BorrowedFd<'_>>,
@@ -325,7 +326,7 @@ impl TreeWork<'_> {
         }
     }
 
-    /// Whether one of the keys opens a file: no other is Evener's for certain.
+    /// Returns whether one of the keys opens a file: no other file is certainly Evener's.
     fn is_ours(&self, pair: &Pair<'_>, name: &OsStr) -> Result<bool, FileError> {
         let sealed = Source::open(pair.target, name, false)?;
         let engine = self.options.reference.as_ref().or(self.options.seats.first());
@@ -372,8 +373,8 @@ impl TreeWork<'_> {
         }
     }
 
-    /// Removes an output, if it is what it was when it was found, and its source has not come back.
-    /// `moved` has the state of each file that has lost another of its names here since.
+    /// Removes an output, if it is unchanged since it was found and its source has not come back.
+    /// `moved` has the new state of each file that has lost another of its names here.
     fn delete_file(
         &self,
         ways: &mut Ways<'_>,
@@ -382,7 +383,7 @@ impl TreeWork<'_> {
     ) -> Result<(), FileError> {
         let system = FileError::system("delete it");
         let pair = self.open_pair(ways, &orphan.place)?;
-        // While it is open its number can't become another file's.
+        // While the file is open, its number can't become another file's.
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = openat(pair.target, &orphan.name, flags, Mode::empty()).map_err(&system)?;
         let expected = moved.get(&orphan.state).unwrap_or(&orphan.state);
@@ -391,7 +392,7 @@ impl TreeWork<'_> {
             return Err(FileError::Refused(CHANGED_KEPT.to_owned()));
         }
         unlinkat(pair.target, &orphan.name, AtFlags::empty()).map_err(&system)?;
-        // Without a name left, some file systems tell nothing of it any more.
+        // Some file systems report nothing about a file without a name.
         if let Ok(now) = fstat(&file) {
             moved.insert(orphan.state, FileState::of(&now));
         }
@@ -400,7 +401,7 @@ impl TreeWork<'_> {
 }
 
 impl Pair<'_> {
-    /// A directory in it, and the name of its counterpart.
+    /// A directory in this one, and the name of its counterpart.
     fn below(&self, name: &OsStr, source: &OsStr) -> Place {
         let above = self.place;
         let has_gone = || self.source.is_none().then(|| above.source.clone());
@@ -412,7 +413,7 @@ impl Pair<'_> {
     }
 }
 
-/// The counterpart of a directory; `None` when it has gone, or is no directory any more.
+/// The counterpart of a directory; `None` when it is gone, or is no longer a directory.
 fn open_source<'a>(
     sources: &'a mut Descent<'_>,
     place: &Place,
@@ -440,7 +441,7 @@ fn delete_directory(ways: &mut Ways<'_>, place: &Place) -> Result<(), FileError>
     let system = FileError::system("delete the directory");
     let parent = ways.targets.to(above).map_err(&system)?;
     match unlinkat(parent, name, AtFlags::REMOVEDIR) {
-        // It holds what is not Evener's.
+        // It holds entries that are not Evener's.
         Ok(()) | Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(()),
         Err(errno) => Err(system(errno)),
     }
@@ -452,7 +453,7 @@ impl Orphan {
     }
 }
 
-/// Whether a directory holds nothing, or can't be read.
+/// Returns whether a directory is empty or can't be read.
 fn is_empty(directory: impl AsFd) -> bool {
     let is_entry = |name: &[u8]| !matches!(name, b"." | b"..");
     !Dir::read_from(directory)

@@ -1,4 +1,5 @@
-//! The way from the root of a tree down to one of its directories, with few open files however long it is.
+//! The path from the root of a tree down to one of its directories, with few open files however
+//! long it is.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -8,23 +9,24 @@ use rustix::io::Errno;
 use super::directory::open_directory;
 use super::location::Location;
 
-/// What is open on a way down: the last few directories, of those above them every other one, of those
-/// above these every fourth, and so on. One that was closed is opened again from the nearest one above it:
-/// on a way up through all of them each is so opened about three times, whether there are a thousand or a
-/// hundred thousand.
+/// The open directories on a path down: the last few, every other one of those above them, every
+/// fourth of those above these, and so on. A closed directory is opened again from the nearest open
+/// one above it. On the way up through all directories, each is so opened about three times,
+/// whether there are a thousand or a hundred thousand.
 pub(super) struct Open<T> {
-    /// By their depths below the root, which is not among them.
+    /// The open directories by their depths below the root, which is not among them.
     open: Vec<(usize, T)>,
-    /// How far down the way leads.
+    /// The depth of the path.
     depth: usize,
 }
 
-/// A way down whose every step is the name of a directory, which can lead to one after another.
+/// A path down whose every step is the name of a directory; it can lead to one directory after
+/// another.
 pub(crate) struct Descent<'t> {
     root: BorrowedFd<'t>,
-    /// Whether a symbolic link is followed in the place of a directory.
+    /// True if a symbolic link in the place of a directory is followed.
     follow: bool,
-    /// The directories on the way, the root left out.
+    /// The directories on the path, without the root.
     way: Vec<Arc<Location>>,
     open: Open<OwnedFd>,
 }
@@ -36,21 +38,20 @@ impl<T> Default for Open<T> {
 }
 
 impl<T> Open<T> {
-    /// Goes down into a directory that was opened in the deepest.
+    /// Enters a directory that was opened in the deepest one.
     pub(super) fn enter(&mut self, opened: T) {
         self.depth += 1;
         self.push(self.depth, opened);
     }
 
-    /// Sets the depth: what is deeper is closed, and what is to be opened yet is opened by
-    /// [`Open::deepest`].
+    /// Sets the depth: closes deeper directories; [`Open::deepest`] opens those still to be opened.
     pub(super) fn lead_to(&mut self, depth: usize) {
         while self.open.pop_if(|(open, _)| *open > depth).is_some() {}
         self.depth = depth;
     }
 
-    /// The deepest, `None` for the root. `open` opens what is closed on the way there: that of a depth in
-    /// the one above it.
+    /// The deepest directory, or `None` for the root. `open` opens the closed directories on the
+    /// way there, each in the one above it.
     pub(super) fn deepest<E>(
         &mut self,
         mut open: impl FnMut(Option<&T>, usize) -> Result<T, E>,
@@ -65,7 +66,7 @@ impl<T> Open<T> {
 
     fn push(&mut self, depth: usize, opened: T) {
         self.open.push((depth, opened));
-        // Of those that are so far away only every second stays open.
+        // Of the directories this far away, only every second stays open.
         let mut unit = 1;
         while let Some(far) = depth.checked_sub(NEAR * unit).filter(|far| *far > 0) {
             if far % (2 * unit) == unit
@@ -78,23 +79,23 @@ impl<T> Open<T> {
     }
 }
 
-/// At most so many are open at a time on a way of this depth.
+/// The most directories that are open at a time on a path of this depth.
 pub(super) fn most_open(depth: usize) -> usize {
     let doublings = depth.div_ceil(NEAR).next_power_of_two().trailing_zeros() as usize;
     depth.min(NEAR + NEAR / 2 * doublings)
 }
 
 impl<'t> Descent<'t> {
-    /// The way in a tree with this root. Unless `follow` allows it, it leads through no symbolic link, and
-    /// so to nothing outside the tree.
+    /// The path in a tree with this root. Unless `follow` allows it, the path follows no symbolic
+    /// link, and so never leaves the tree.
     pub(crate) fn new(root: BorrowedFd<'t>, follow: bool) -> Descent<'t> {
         Descent { root, follow, way: Vec::new(), open: Open::default() }
     }
 
-    /// Opens a directory of the tree. Directories that are beside or below each other take few steps.
+    /// Opens a directory of the tree. Directories beside or below each other take few steps.
     ///
     /// # Errors
-    /// When one on the way can't be opened.
+    /// When a directory on the way can't be opened.
     pub(crate) fn to(&mut self, location: &Arc<Location>) -> Result<BorrowedFd<'_>, Errno> {
         let mut down = Vec::new();
         let mut at = location;
@@ -120,15 +121,15 @@ impl<'t> Descent<'t> {
     }
 }
 
-/// How many of the last directories are open.
+/// The number of the last directories that stay open.
 const NEAR: usize = 8;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Goes down to a depth and up again, one directory at a time. Returns how many times one was opened
-    /// on the way up, and how many were open at once.
+    /// Goes down to a depth and up again, one directory at a time. Returns the number of times that
+    /// directories were opened on the way up, and the most that were open at once.
     fn down_and_up(depth: usize) -> (usize, usize) {
         let mut open = Open::default();
         let mut most = 0;

@@ -19,22 +19,23 @@ use crate::naming::no_output_directory;
 use crate::unfinished::is_empty;
 
 /// A directory of the source tree with its counterpart in the target tree. Files are opened
-/// relative to it, which is quick and follows no link that somebody puts in the way meanwhile.
+/// relative to it, which is quick and follows no link that somebody inserts meanwhile.
 pub(super) struct Directory {
     /// The source directory.
     pub(super) source: OwnedFd,
-    /// The target directory, which outputs hold as well; `None` when nothing is written, or a plan
-    /// finds none.
+    /// The target directory, which outputs share; `None` when nothing is written, or a plan finds
+    /// none.
     pub(super) target: Option<Arc<Made>>,
-    /// Where it lies below the root of the tree.
+    /// Its location below the root of the tree.
     pub(super) location: Arc<Location>,
-    /// Whether a file that is a symbolic link is followed.
+    /// True if a file that is a symbolic link is followed.
     pub(super) follows: bool,
     /// The outputs made in it so far.
     pub(super) claims: Arc<Claims>,
 }
 
-/// A directory of the target tree, and whether this run has made it, or a killed one to become the same.
+/// A directory of the target tree, and whether it was made by this run, or by a killed run for the
+/// same purpose.
 #[derive(Debug)]
 pub(super) struct Made {
     directory: OwnedFd,
@@ -42,18 +43,18 @@ pub(super) struct Made {
     pub(super) is_new: bool,
     /// Its permission bits when it was opened.
     pub(super) mode: Mode,
-    /// What is made in it takes from it.
+    /// The attributes that new entries inherit from it.
     pub(super) inherited: Inherited,
 }
 
-/// A file to be done: its name and the name of its output (empty when nothing is written).
+/// A file to process: its name and its output's name (empty when nothing is written).
 #[derive(Clone, Debug)]
 pub(super) struct Item {
     pub(super) name: OsString,
     pub(super) target: OsString,
-    /// How often it has changed while it was read.
+    /// The number of times that it has changed while it was read.
     pub(super) changes: u32,
-    /// It may have been begun before: it changed, or an engine failed it.
+    /// True if it may have been begun before: it changed, or an engine failed on it.
     pub(super) is_again: bool,
 }
 
@@ -77,10 +78,10 @@ impl AsFd for Made {
 }
 
 impl Made {
-    /// Takes an open directory of the target tree, which this run has just made or not.
+    /// Takes an open directory of the target tree; `is_new` says whether this run has just made it.
     ///
     /// # Errors
-    /// When it is no directory or has no status.
+    /// When it is not a directory or has no status.
     pub(super) fn of(directory: OwnedFd, is_new: bool) -> Result<Made, FileError> {
         let status = fstat(&directory).map_err(FileError::system("read its status"))?;
         if FileType::from_raw_mode(status.st_mode) != FileType::Directory {
@@ -91,8 +92,8 @@ impl Made {
         Ok(Made { directory, identity, is_new, mode, inherited })
     }
 
-    /// Takes from a directory that this run has made what it has from the one that it was made in, and
-    /// gives it the mode for the work, whatever the process's file mode creation mask.
+    /// Removes from a directory that this run has made what it inherited from its parent, and gives
+    /// it the mode for the work, whatever the process's file mode creation mask.
     pub(super) fn settle(
         &mut self,
         inherited: Inherited,
@@ -116,9 +117,9 @@ impl Made {
     }
 }
 
-/// Makes (or finds) a directory of the target tree, the counterpart of one with the status `source`.
-/// A new one is to be [settled](Made::settle) once it is known whose it is; one that was there keeps its
-/// mode.
+/// Makes (or finds) a directory of the target tree, the counterpart of one with the status
+/// `source`. A new one is to be [settled](Made::settle) once its owner is known; an existing one
+/// keeps its mode.
 pub(super) fn make_below(
     parent: &Made,
     name: &OsStr,
@@ -146,7 +147,7 @@ pub(super) fn make_below(
     Made::of(directory, is_new)
 }
 
-/// Opens a directory in another. Unless `follow` allows it, none is opened through a symbolic link.
+/// Opens a directory in another. Unless `follow` allows it, no symbolic link is followed.
 pub(super) fn open_directory(
     above: BorrowedFd<'_>,
     name: &OsStr,

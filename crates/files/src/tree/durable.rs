@@ -1,4 +1,4 @@
-//! Syncs outputs to the device, and detects failures of that.
+//! Syncs outputs to the device, and detects when that fails.
 //!
 //! One `syncfs` costs a disk about as much as one `fdatasync`, for any number of files. But it
 //! reports write errors only since Linux 5.8, and only for filesystems with their own device: with
@@ -10,8 +10,8 @@ use std::os::fd::AsFd;
 use rustix::fs::{fdatasync, fstatfs, syncfs};
 use rustix::io::{Errno, retry_on_intr};
 
-/// Brings files of one filesystem to the device, with everything else that it has to write.
-/// `witness` was opened on it before any of them, so that it hears of every failure since.
+/// Syncs files of one filesystem to the device, with everything else that it has to write.
+/// `witness` was opened on it before any of them, so that it receives every error since.
 pub(super) fn sync<F: AsFd>(
     witness: impl AsFd,
     mut files: impl Iterator<Item = F>,
@@ -19,7 +19,7 @@ pub(super) fn sync<F: AsFd>(
     if !syncfs_reports_failures(&witness) {
         files.try_for_each(|file| retry_on_intr(|| fdatasync(&file)))?;
     }
-    // Brings the names to the device as well.
+    // Syncs the names too.
     syncfs(&witness)
 }
 
@@ -29,7 +29,7 @@ fn syncfs_reports_failures(file: impl AsFd) -> bool {
     is_new && fstatfs(file).is_ok_and(|status| KNOWN.contains(&(status.f_type as u32)))
 }
 
-/// Whether a kernel's release, such as `5.10.0-8-amd64`, is at least a version.
+/// Returns whether a kernel's release, such as `5.10.0-8-amd64`, is at least a version.
 fn is_since(release: &str, version: (u32, u32)) -> bool {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit());
     let mut number = || numbers.next().and_then(|digits| digits.parse().ok());

@@ -27,10 +27,9 @@ use crate::{Operation, SystemError};
 
 /// The user's two paths, resolved.
 pub(super) enum Endpoints {
-    /// A tree, and the tree it goes to; where links are followed, what they must not lead to.
+    /// A tree, and the target tree; if links are followed, the places that they must not lead to.
     Tree { root: Arc<Directory>, around: Option<Around> },
-    /// One file in its directory, its length in bytes, and the path of the directory that its output
-    /// goes to.
+    /// One file in its directory, its length in bytes, and the path of its output's directory.
     File { directory: Arc<Directory>, item: Item, length: u64, target: Option<PathBuf> },
 }
 
@@ -57,7 +56,7 @@ impl Endpoints {
 }
 
 impl Endpoints {
-    /// The directory to which paths of files are relative: the tree, or that of a single file.
+    /// The directory to which files' paths are relative: the tree, or a single file's directory.
     pub(super) fn root<'p>(&self, source: &'p Path) -> &'p Path {
         match self {
             Endpoints::Tree { .. } => source,
@@ -65,7 +64,7 @@ impl Endpoints {
         }
     }
 
-    /// The directory that outputs go to, where the user has named this target.
+    /// The output directory for the target that the user has named.
     pub(super) fn target(&self, target: Option<&Path>) -> Option<PathBuf> {
         match self {
             Endpoints::Tree { .. } => target.map(Path::to_owned),
@@ -73,7 +72,7 @@ impl Endpoints {
         }
     }
 
-    /// What links that are followed must not lead to.
+    /// The places that followed links must not lead to.
     pub(super) fn around(&self) -> Option<&Around> {
         match self {
             Endpoints::Tree { around, .. } => around.as_ref(),
@@ -100,14 +99,14 @@ pub(crate) fn target_name(operation: Operation, name: &OsStr, suffix: &OsStr) ->
         }
         Operation::Decrypt | Operation::Verify => {
             let stem = name.as_bytes().strip_suffix(suffix.as_bytes())?;
-            // What is left of `..enc` is no name that a file can have.
+            // The remainder of `..enc` is not a valid file name.
             let is_name = !matches!(stem, b"" | b"." | b"..");
             is_name.then(|| OsStr::from_bytes(stem).to_owned())
         }
     }
 }
 
-/// Why a sealed file has no [`target_name`].
+/// The reason that a sealed file has no [`target_name`].
 pub(super) fn no_target_name(name: &OsStr, suffix: &OsStr) -> FileError {
     match name.as_bytes().strip_suffix(suffix.as_bytes()) {
         None => FileError::Suffix(shown(suffix).to_string()),
@@ -185,7 +184,7 @@ fn file<'p>(
             (Some((opened, target.to_owned())), suffixed.ok_or_else(lacking)?)
         }
         Some(target) => {
-            // What a link points to is replaced, not the link.
+            // The target of a link is replaced, not the link.
             let behind = behind_links(target).map_err(|error| (target, error))?;
             refuse_dangling(target).map_err(|error| (target, error))?;
             let (directory, name) = split(&behind).map_err(|error| (target, error))?;
@@ -212,7 +211,8 @@ fn file<'p>(
     Ok(Endpoints::File { directory: Arc::new(directory), item, length, target: place })
 }
 
-/// A path whose last name is no symbolic link. Later steps do not follow one that takes its place.
+/// A path whose last name is not a symbolic link. Later steps do not follow one that takes its
+/// place.
 fn without_link(path: &Path) -> Result<PathBuf, FileError> {
     let (parent, name) = split(path)?;
     let parent = behind_links(parent)?;
@@ -224,7 +224,7 @@ fn without_link(path: &Path) -> Result<PathBuf, FileError> {
     }
 }
 
-/// Refuses a single file that is not to be taken as a source.
+/// Refuses a single file that must not be a source.
 fn refuse_source(source: &Path, status: &Stat, options: &Options) -> Result<(), FileError> {
     if options.protected.contains(status) {
         return Err(FileError::Refused(PROTECTED.to_owned()));
@@ -238,7 +238,7 @@ fn refuse_source(source: &Path, status: &Stat, options: &Options) -> Result<(), 
     Ok(())
 }
 
-/// Refuses an output in the place of its own source, under whatever name.
+/// Refuses an output that would replace its own source, under whatever name.
 fn refuse_same(source: &Stat, target: &OwnedFd, name: &OsStr) -> Result<(), FileError> {
     match statat(target, name, AtFlags::empty()) {
         Ok(there) if same_file(&there, source) => {
@@ -252,7 +252,7 @@ fn refuse_same(source: &Stat, target: &OwnedFd, name: &OsStr) -> Result<(), File
     }
 }
 
-/// The directory of a file's path and the file's name.
+/// The directory of a file's path, and the file's name.
 fn split(path: &Path) -> Result<(&Path, &OsStr), FileError> {
     let name =
         path.file_name().ok_or_else(|| FileError::Refused("does not name a file".to_owned()))?;
@@ -267,12 +267,12 @@ fn open_directory(path: &Path) -> Result<OwnedFd, FileError> {
     openat(CWD, path, flags, Mode::empty()).map_err(|errno| cant_open_directory(path, errno))
 }
 
-/// Opens a directory that [`behind_links`] has led to. A link that has taken its place since is
-/// not followed.
+/// Opens a directory that [`behind_links`] has found. A link that has taken its place since is not
+/// followed.
 fn open_target(path: &Path) -> Result<OwnedFd, FileError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     openat(CWD, path, flags, Mode::empty()).map_err(|errno| match errno {
-        // It may yet be made.
+        // It may still be made.
         Errno::NOENT => FileError::System { action: "open the directory", errno: errno.system() },
         errno => cant_open_directory(path, errno),
     })
@@ -310,7 +310,7 @@ fn make_directory(
     Made::of(directory, is_new || is_unfinished || options.target_is_new)
 }
 
-/// What a directory that is made at a path takes from the one that it is made in.
+/// The attributes that a directory made at a path inherits from its parent.
 fn inherited_at(path: &Path) -> Result<Inherited, FileError> {
     let Ok((parent, _)) = split(path) else { return Ok(Inherited::ANYTHING) };
     match open_directory(parent) {
@@ -318,13 +318,13 @@ fn inherited_at(path: &Path) -> Result<Inherited, FileError> {
             let status = fstat(&parent).map_err(FileError::system("read its status"))?;
             Ok(Inherited::from(parent.as_fd(), &status))
         }
-        // To make something in a directory one need not be allowed to read it.
+        // Making an entry in a directory does not require permission to read it.
         Err(FileError::System { errno, .. }) if errno.is(Errno::ACCESS) => Ok(Inherited::ANYTHING),
         Err(error) => Err(error),
     }
 }
 
-/// Finds the root of the target tree for a plan; `None` where it could be made.
+/// Finds the root of the target tree for a plan; `None` if it could be made.
 fn find_directory(path: &Path) -> Result<Option<Made>, FileError> {
     match open_target(path) {
         Ok(directory) => {
@@ -340,8 +340,8 @@ fn find_directory(path: &Path) -> Result<Option<Made>, FileError> {
     }
 }
 
-/// Refuses a target that is the source or lies inside it, whatever links lead there: the walk
-/// would find its own outputs.
+/// Refuses a target that is the source or is inside it, whatever links lead there: the walk would
+/// find its own outputs.
 fn refuse_inside(source: &Path, status: &Stat, target: &Path) -> Result<(), FileError> {
     let (at, is_there) = place_of_target(target)?;
     let there = fstat(&at).map_err(FileError::system("read its status"))?;
@@ -354,7 +354,7 @@ fn refuse_inside(source: &Path, status: &Stat, target: &Path) -> Result<(), File
     }
 }
 
-/// Opens a target that is a tree, or the directory that it will be made in; returns whether it is there.
+/// Opens a target tree, or the directory in which it will be made; returns whether it exists.
 pub(super) fn place_of_target(target: &Path) -> Result<(OwnedFd, bool), FileError> {
     match open_target(target) {
         Err(FileError::System { errno, .. }) if errno.is(Errno::NOENT) => {
@@ -364,12 +364,12 @@ pub(super) fn place_of_target(target: &Path) -> Result<(OwnedFd, bool), FileErro
     }
 }
 
-/// Refuses a target that the source lies inside, whatever links lead there: an output could have
-/// the name of a source, or of what lies beside it.
+/// Refuses a target that contains the source, whatever links lead there: an output could have the
+/// name of a source, or of an entry beside it.
 fn refuse_around(source: &Path, opened: &OwnedFd, target: &Path) -> Result<(), FileError> {
     let status = match open_target(target) {
         Ok(directory) => fstat(&directory).map_err(FileError::system("read its status"))?,
-        // Nothing lies inside it yet.
+        // Nothing is inside it yet.
         Err(FileError::System { errno, .. }) if errno.is(Errno::NOENT) => return Ok(()),
         Err(error) => return Err(error),
     };
@@ -388,12 +388,12 @@ fn refuse_around(source: &Path, opened: &OwnedFd, target: &Path) -> Result<(), F
     Ok(())
 }
 
-/// Whether a directory is `below` or contains it.
+/// Returns whether a directory is `below` or contains it.
 fn is_at_or_above(directory: &Stat, below: OwnedFd) -> Result<bool, FileError> {
     each_above(below, |above| same_file(above, directory))
 }
 
-/// Looks at a directory and at each that contains it, until one is found.
+/// Examines a directory and each one that contains it, until one is found.
 pub(super) fn each_above(
     below: OwnedFd,
     mut is_found: impl FnMut(&Stat) -> bool,
@@ -404,11 +404,11 @@ pub(super) fn each_above(
         if is_found(&here) {
             return Ok(true);
         }
-        // To pass through a directory one need not be allowed to read it.
+        // Passing through a directory does not require permission to read it.
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let parent = match openat(at.as_fd(), c"..", flags, Mode::empty()) {
             Ok(parent) => parent,
-            // It can't be compared, but nor can the walk come from there.
+            // It can't be compared, but the walk can't come from there either.
             Err(Errno::ACCESS) => return Ok(false),
             Err(errno) => {
                 return Err(FileError::System {
@@ -425,13 +425,13 @@ pub(super) fn each_above(
     }
 }
 
-/// Why a source can't be one.
+/// The reason that a source can't be one.
 pub(crate) const NEITHER: &str = "is neither a file nor a tree";
 
-/// Why a file is left alone.
+/// The reason that a file is left alone.
 pub(super) const PROTECTED: &str = "is a file of this run (its key, what opens that, or its profile or progress), and is left alone";
 
-/// Whether two statuses are of one file.
+/// Returns whether two statuses belong to one file.
 pub(super) fn same_file(a: &Stat, b: &Stat) -> bool {
     a.st_dev == b.st_dev && a.st_ino == b.st_ino
 }

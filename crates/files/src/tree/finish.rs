@@ -30,7 +30,7 @@ use crate::source::Source;
 use crate::workspace::Workspace;
 use crate::{FileError, Report};
 
-/// An output of a tree with the mode that it has since it was created, if that is known.
+/// An output of a tree with the mode that it has had since its creation, if that is known.
 #[derive(Clone)]
 pub(super) struct TreeOutput {
     pub(super) file: Arc<Output<Arc<Made>>>,
@@ -65,7 +65,7 @@ pub(super) struct Directories {
 pub(super) struct Visited {
     pub(super) location: Arc<Location>,
     pub(super) status: Stat,
-    /// Its counterpart: which directory that is, and whether this run has made it.
+    /// The identity of its counterpart, and whether this run has made it.
     pub(super) target: Option<(Identity, bool)>,
 }
 
@@ -80,17 +80,17 @@ impl Directories {
         look(&self.visited.lock().ignore_poison());
     }
 
-    /// Notes a directory of the target tree; returns whether it is the first time.
+    /// Notes a directory of the target tree; returns whether it is new.
     pub(super) fn is_new_target(&self, directory: Identity) -> bool {
         self.targets.lock().ignore_poison().insert(directory)
     }
 
-    /// Whether outputs go to this directory.
+    /// Returns whether outputs go to this directory.
     pub(super) fn is_target(&self, directory: Identity) -> bool {
         self.targets.lock().ignore_poison().contains(&directory)
     }
 
-    /// Whether files of this directory are sources.
+    /// Returns whether files of this directory are sources.
     pub(super) fn is_source(&self, directory: Identity) -> bool {
         self.sources.lock().ignore_poison().contains(&directory)
     }
@@ -118,7 +118,7 @@ impl TreeWork<'_> {
         Ok(TreeOutput { file, created: has_its_mode.then_some(created), granted })
     }
 
-    /// Writes part of an output, with holes if they were asked for.
+    /// Writes part of an output, with holes if they were requested.
     pub(super) fn write(
         &self,
         output: &TreeOutput,
@@ -177,8 +177,8 @@ impl TreeWork<'_> {
         self.options.sparse && self.operation == Operation::Decrypt
     }
 
-    /// Ends the operation, after all workers and links: outputs that wait to be synced, sources
-    /// with several names, outputs whose source has gone, the directories' own metadata.
+    /// Ends the operation after all workers and links: handles outputs that wait to be synced,
+    /// sources with several names, outputs whose source is gone, and the directories' own metadata.
     pub(super) fn finish_all(
         self,
         endpoints: &Endpoints,
@@ -199,8 +199,8 @@ impl TreeWork<'_> {
                 self.directories.with_visited(|visited| self.find_clashes(root, visited));
             }
             self.close_directories(root, target.unwrap_or(Path::new("")));
-            // After a stop the next run comes back to these directories, but can't tell which of
-            // those that belong to this user the source's owner is to have.
+            // After a stop, the next run returns to these directories, but can't tell which of this
+            // user's directories the source's owner should get.
             if self.writes() && (!self.is_stopped() || self.options.owner) {
                 self.finish_directories(root, target.unwrap_or(Path::new("")));
             }
@@ -229,9 +229,9 @@ impl TreeWork<'_> {
         }
     }
 
-    /// Sets the mode, times and so on of every target directory that this run has made. With
-    /// `Options::resume` also those that an interrupted run may have made, and with `Options::update`
-    /// all. `path` is what the user calls the target.
+    /// Sets the mode, times and so on of every target directory that this run has made; with
+    /// `Options::resume` also of those that an interrupted run may have made, and with
+    /// `Options::update` of all. `path` is the user's name for the target.
     fn finish_directories(&self, root: &Directory, path: &Path) {
         let Some(target) = &root.target else { return };
         let visited = self.directories.visited.lock().ignore_poison();
@@ -257,7 +257,7 @@ impl TreeWork<'_> {
                 }
             }
         };
-        // What is below a directory that stays open to this process is found before and after.
+        // Entries below a directory that stays open to this process can be found before and after.
         let stays_open = |directory: &&Visited| {
             let mode = self.metadata.wanted_mode(&directory.status);
             !self.metadata.owner && mode.contains(Mode::RWXU)
@@ -284,7 +284,7 @@ impl TreeWork<'_> {
         let is_root = location.is_root();
         let is_new = target.is_some_and(|(_, is_new)| is_new);
         let granted = self.metadata.granted(&there, status);
-        // Where there is nothing to do the target may be read-only.
+        // If there is nothing to do, the target may be read-only.
         if !is_new
             && permissions(&there) == self.metadata.wanted_mode(status) & granted
             && has_time_of(&there, status)
@@ -307,7 +307,7 @@ impl TreeWork<'_> {
             return self.metadata.renew(source, status, output, granted);
         }
         let is_finished = self.metadata.apply_to_unfinished(source, status, output)?;
-        // A root that is updated keeps its mode: the user may have made it.
+        // The root of an updated tree keeps its mode: the user may have made it.
         if !is_finished && !self.options.update {
             let mut reason = "its output directory was there before with another mode, owner or \
                               access list, which it keeps"
@@ -335,7 +335,7 @@ fn open_source<'a>(
     }
 }
 
-/// Opens its counterpart, whose status is returned too.
+/// Opens its counterpart, and returns its status too.
 fn open_target<'a>(
     targets: &'a mut Descent<'_>,
     directory: &Visited,
@@ -350,8 +350,8 @@ fn open_target<'a>(
     }
 }
 
-/// Does something with each of some items on up to so many threads, and on as many as there are cores.
-/// Each thread has a state of its own.
+/// Calls `act` for each item on at most `threads` threads, and at most as many as there are cores.
+/// Each thread has its own state.
 fn for_each<T: Sync, S>(
     items: &[T],
     threads: usize,
@@ -368,7 +368,7 @@ fn for_each<T: Sync, S>(
     };
     thread::scope(|scope| {
         for _ in 1..threads.min(cores) {
-            // Without it the others do all.
+            // Without this thread, the others do all items.
             let _ = thread::Builder::new().spawn_scoped(scope, work);
         }
         work();
@@ -377,8 +377,9 @@ fn for_each<T: Sync, S>(
 
 const MOVED: &str = "was moved or replaced meanwhile";
 
-/// How many directories are open at once in the end: few enough for the usual limit of 1,024 open files.
+/// The number of directories open at once at the end: few enough for the usual limit of 1,024 open
+/// files.
 const MOST_OPEN: usize = 256;
 
-/// To start a thread takes as long as to finish some directories.
+/// Starting a thread takes as long as finishing some directories.
 const DIRECTORIES_FOR_A_THREAD: usize = 32;

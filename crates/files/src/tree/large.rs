@@ -21,8 +21,8 @@ use crate::segment::{Segment, SegmentError, Segments, iv_after, process_segment}
 use crate::source::Source;
 use crate::workspace::Workspace;
 
-/// A file at work in segments, which workers claim by their numbers. The one that settles the
-/// last of them finishes the file, if the ledger proves that all were done.
+/// A file that is processed in segments, which workers claim by their numbers. The worker that
+/// settles the last one finishes the file, if the ledger proves that all were done.
 pub(super) struct Large {
     directory: Arc<Directory>,
     item: Item,
@@ -32,7 +32,7 @@ pub(super) struct Large {
     output: Option<TreeOutput>,
     writing: Writing,
     ledger: Mutex<Ledger>,
-    /// The plaintext's length, which for padded formats only the last segment tells.
+    /// The plaintext's length, which only the last segment shows in padded formats.
     length: AtomicU64,
     /// The last ciphertext block written, for ciphers that chain when encrypting.
     chain: Mutex<Option<Iv>>,
@@ -43,12 +43,12 @@ impl Large {
         self.ledger.lock().ignore_poison()
     }
 
-    /// Whether nothing is left to help with. An invitation may outlast the file.
+    /// Returns whether nothing is left to claim. An invitation may outlast the file.
     pub(super) fn is_claimed(&self) -> bool {
         !self.ledger().has_some_to_claim()
     }
 
-    /// How much work a segment is about.
+    /// The approximate work of a segment.
     pub(super) fn load(&self) -> Load {
         let layout = self.segments.layout();
         let segments = self.segments.count().max(1);
@@ -104,7 +104,7 @@ impl TreeWork<'_> {
             }
         };
         if self.operation.direction() == Direction::Decrypt {
-            // Each segment counts its own bytes; none has the header.
+            // Each segment counts its own bytes; none contains the header.
             self.options.control.done_bytes(segments.layout().chunk(0).sealed.start);
         }
         Ok(Arc::new(Large {
@@ -133,10 +133,10 @@ impl TreeWork<'_> {
         let count = large.segments.count();
         let mut invited = chained;
         loop {
-            // Those that chain must come one by one.
+            // Segments that chain must come one by one.
             let most = if chained { 1 } else { workspace.pieces(self.room) };
             let Some(claimed) = large.ledger().claim(most) else { return Ok(()) };
-            // Another worker helps only if what is done is written as fast.
+            // Another worker helps only if finished segments are written as fast.
             if !invited && claimed.end < count && !large.writing.is_behind() {
                 queue.share(Task::Large(large.clone()));
                 invited = true;
@@ -146,8 +146,8 @@ impl TreeWork<'_> {
         }
     }
 
-    /// Performs segments whose engine has failed. In a cipher that chains nobody was invited, and the
-    /// file goes on from here.
+    /// Performs segments whose engine has failed. In a cipher that chains no worker was invited,
+    /// and the file continues from here.
     pub(super) fn perform_returned(
         &self,
         large: Arc<Large>,
@@ -163,8 +163,8 @@ impl TreeWork<'_> {
         }
     }
 
-    /// Performs claimed segments, as many at once as the worker's buffers hold, and ends the file if
-    /// the last to be settled is among them.
+    /// Performs claimed segments, as many at once as the worker's buffers hold, and ends the file
+    /// if they include the last one to be settled.
     fn perform_segments(
         &self,
         large: &Arc<Large>,
@@ -200,7 +200,7 @@ impl TreeWork<'_> {
     }
 
     /// Writes segments, the first `length` bytes of the worker's output buffer, and those that
-    /// other workers leave meanwhile; or leaves them to the worker that writes already.
+    /// other workers leave meanwhile; or leaves them to the worker that is already writing.
     fn write_segments(
         &self,
         large: &Arc<Large>,
@@ -229,7 +229,7 @@ impl TreeWork<'_> {
         }
     }
 
-    /// Enters what became of claimed segments, and ends the file with the last of them.
+    /// Records the outcome of claimed segments, and ends the file with the last of them.
     fn settle(
         &self,
         large: &Large,
@@ -262,9 +262,9 @@ impl TreeWork<'_> {
         self.record_abandoned(large, end);
     }
 
-    /// Records that what is unclaimed of a file will never be done.
+    /// Records that a file's unclaimed segments will never be done.
     pub(super) fn abandon_rest(&self, large: &Large, error: FileError) {
-        // An invitation to a file of which everything is claimed says nothing about it.
+        // An invitation to a file whose segments are all claimed says nothing about it.
         if large.is_claimed() {
             return;
         }
@@ -278,8 +278,9 @@ impl TreeWork<'_> {
         }
     }
 
-    /// Reads and processes some segments, which fit the worker's buffers, as one. Returns the length
-    /// of the result, at the start of the workspace's output buffer, and its offset in the output.
+    /// Reads and processes some segments that fit the worker's buffers as one. Returns the length
+    /// of the result, which is at the start of the workspace's output buffer, and its offset in the
+    /// output.
     fn transform(
         &self,
         large: &Large,
@@ -309,7 +310,7 @@ impl TreeWork<'_> {
         self.options
             .control
             .has_processed(&worker.engine().description().name, input_length as u64);
-        // What is read back is verified as a whole.
+        // Outputs that are read back are verified as a whole.
         if worker.is_watched() && !self.options.remove_source && workspace.seen.open {
             workspace.trail.add(&worker.engine().description().name, || large.path());
         }
@@ -329,7 +330,7 @@ impl TreeWork<'_> {
         Ok((written, write_at))
     }
 
-    /// The ciphertext block before a segment, where the cipher chains: its IV.
+    /// The ciphertext block before a segment, if the cipher chains: its IV.
     fn block_before(&self, large: &Large, segment: &Segment) -> Result<Option<Iv>, FileError> {
         let direction = self.operation.direction();
         if direction == Direction::Encrypt || large.cipher.is_chained(direction) {
@@ -338,7 +339,7 @@ impl TreeWork<'_> {
         large.source.block_before(&large.cipher, segment.sealed.start)
     }
 
-    /// Ends a file every segment of which was done, `written` bytes in all.
+    /// Ends a file whose every segment was done, `written` bytes in all.
     fn finish_large(
         &self,
         large: &Large,

@@ -4,43 +4,43 @@ use std::ops::Range;
 
 use crate::FileError;
 
-/// Keeps account of a file that is done in segments.
+/// Tracks a file that is processed in segments.
 ///
-/// A segment is *claimed* by a worker and then settled exactly once: it was done, it failed, or
-/// nobody will ever do it. A failure ends all claiming. When nothing is left to claim and nothing
-/// claimed is unsettled, the file has ended, which one caller is told, once. It was done only if
-/// every segment was settled as done: no missing failure stands for a success.
+/// A segment is *claimed* by a worker and then settled exactly once: it was done, it failed, or no
+/// worker will ever do it. A failure ends all claiming. When nothing is left to claim and every
+/// claim is settled, the file has ended, which is reported to one caller, once. The file was done
+/// only if every segment was settled as done: a missing failure does not count as a success.
 ///
-/// Each segment is known by its number, so that one done twice never stands for another. Settling
-/// a segment twice, or one that nobody has claimed, fails the file at once: nobody can tell whether
-/// the claims that are left will ever be settled.
+/// Each segment is known by its number, so that a segment done twice never counts for another.
+/// Settling a segment twice, or an unclaimed one, fails the file at once: it is then unknown
+/// whether the remaining claims will ever be settled.
 #[derive(Debug)]
 pub(super) struct Ledger {
     segments: u64,
     /// The first unclaimed segment.
     next: u64,
-    /// The settled ones, in order, with a gap between one range and the next. There are at most as
-    /// many gaps as claims at work.
+    /// The settled segments, in order, with a gap between one range and the next. There are at most
+    /// as many gaps as claims in progress.
     settled: Vec<Range<u64>>,
-    /// How many bytes those made.
+    /// The number of bytes that they produced.
     written: u64,
-    /// Why the file fails; the first reason counts.
+    /// The file's failure; the first one counts.
     failure: Option<FileError>,
     has_ended: bool,
 }
 
-/// How a file in segments has ended.
+/// The outcome of a file in segments.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use]
 pub(super) enum End {
     /// Each of its segments was done, once; the total output in bytes.
     Done { written: u64 },
-    /// It will never be done.
+    /// The file will never be done.
     Failed(FileError),
 }
 
 impl Ledger {
-    /// This many segments, all unclaimed.
+    /// A ledger of `segments` segments, all unclaimed.
     pub(super) fn new(segments: u64) -> Ledger {
         Ledger {
             segments,
@@ -52,8 +52,8 @@ impl Ledger {
         }
     }
 
-    /// Claims the next segment, or the next ones up to `most`: half of those that are left, so that
-    /// other workers have something to do until the end. `None` where there is nothing left to do.
+    /// Claims the next segment, or the next ones up to `most`: half of the remaining ones, so that
+    /// other workers have something to do until the end. `None` if there is nothing left to do.
     pub(super) fn claim(&mut self, most: u64) -> Option<Range<u64>> {
         if !self.has_some_to_claim() {
             return None;
@@ -64,29 +64,29 @@ impl Ledger {
         Some(claimed)
     }
 
-    /// Whether anybody can still help.
+    /// Returns whether another worker can still help.
     pub(super) fn has_some_to_claim(&self) -> bool {
         self.failure.is_none() && self.next < self.segments
     }
 
-    /// Whether a segment that is claimed need not be done any more.
+    /// Returns whether claimed segments need no longer be done.
     pub(super) fn has_failed(&self) -> bool {
         self.failure.is_some()
     }
 
-    /// These claimed segments were done, with this many bytes of output.
+    /// Records that these claimed segments were done, with this many bytes of output.
     pub(super) fn done(&mut self, segments: &Range<u64>, written: u64) -> Option<End> {
         self.written = self.written.saturating_add(written);
         self.settle(segments)
     }
 
-    /// These claimed segments will never be done.
+    /// Records that these claimed segments will never be done.
     pub(super) fn failed(&mut self, segments: &Range<u64>, error: FileError) -> Option<End> {
         self.failure.get_or_insert(error);
         self.settle(segments)
     }
 
-    /// Unclaimed segments will not be done.
+    /// Records that the unclaimed segments will not be done.
     pub(super) fn give_up(&mut self, error: FileError) -> Option<End> {
         self.failure.get_or_insert(error);
         self.end()
@@ -148,20 +148,20 @@ const UNACCOUNTED: &str = "not each part of it was processed once, which is a fa
 mod tests {
     use super::*;
 
-    /// What is known from outside about a file, along one course of events.
+    /// The outside view of a file, along one course of events.
     #[derive(Clone, Default)]
     struct Course {
-        /// Segments that workers have.
+        /// Segments that workers hold.
         claimed: Vec<Range<u64>>,
         /// Segments that were done, once or more often.
         done: Vec<u64>,
         failures: u32,
-        /// How often what was settled, or not claimed, was settled all the same.
+        /// The number of times that a settled or unclaimed segment was settled.
         faults: u32,
         ends: u32,
     }
 
-    /// What may happen to a file at most.
+    /// The most events that may happen to a file.
     #[derive(Clone, Copy)]
     struct Limits {
         workers: usize,
@@ -197,7 +197,7 @@ mod tests {
         }
     }
 
-    /// Follows every course that events can take within the limits.
+    /// Follows every course of events within the limits.
     fn follow(ledger: &Ledger, course: &Course, limits: Limits, courses: &mut u64) {
         let mut moved = false;
         let mut happens = |event: Event<'_>| {
@@ -237,14 +237,14 @@ mod tests {
                 }
             }
         }
-        // An invitation to help that nobody will follow.
+        // An invitation to help that no worker will follow.
         if course.failures < limits.failures && ledger.has_some_to_claim() {
             happens(&|ledger, course| {
                 course.failures += 1;
                 ledger.give_up(FileError::Interrupted)
             });
         }
-        // Anything that holds a segment which is settled or unclaimed.
+        // Any range with a settled or unclaimed segment.
         let is_claimed = |segment| course.claimed.iter().any(|it| it.contains(&segment));
         for (start, length) in (0..=ledger.segments).flat_map(|it| [(it, 1), (it, 2)]) {
             let wrong = start..start + length;
@@ -296,7 +296,7 @@ mod tests {
         let mut ledger = Ledger::new(u64::MAX);
         let mut claimed: Vec<_> = (0..8).map(|_| ledger.claim(1 << 40).unwrap()).collect();
         for turn in 0..100_000 {
-            // The first is the slowest.
+            // The first one is the slowest.
             let settled = claimed.remove(1 + turn % 7);
             assert_eq!(ledger.done(&settled, 1), None);
             assert!(ledger.settled.len() <= 8, "{:?}", ledger.settled);

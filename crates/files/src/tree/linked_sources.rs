@@ -1,8 +1,8 @@
 //! The removal of sources with several names.
 //!
-//! To remove a name of a file changes its status, which then no longer shows that nobody has written to
-//! the file. So they stay until the end of the operation. Then all names of a file are looked at before one
-//! is removed.
+//! Removing one name of a file changes the file's status, which then no longer shows that nobody
+//! has written to it. So these sources stay until the end of the operation. Then all names of a
+//! file are checked before one is removed.
 
 use std::collections::HashMap;
 use std::os::fd::AsFd;
@@ -22,7 +22,7 @@ use crate::identity::{FileState, Identity, status_of_name_now};
 /// Sources whose outputs are verified and on the device, and their links.
 #[derive(Default)]
 pub(super) struct LinkedSources {
-    /// The names of each file, by its state but for its number.
+    /// The names of each file, by its state without its number.
     files: Mutex<HashMap<FileState, Vec<LinkedSource>>>,
 }
 
@@ -31,12 +31,12 @@ struct LinkedSource {
     name: Name,
     /// The state in which the file was read.
     state: FileState,
-    /// What its output's name has to lead to.
+    /// The file that its output's name must lead to.
     output: Identity,
     counts_as: CountsAs,
 }
 
-/// What is counted when it has gone.
+/// The count to increase once it is removed.
 enum CountsAs {
     File { bytes: u64, bytes_written: u64, updated: bool, is_unchanged: bool },
     Link,
@@ -48,7 +48,7 @@ impl LinkedSources {
         self.add(LinkedSource { name, state, output, counts_as: CountsAs::Link });
     }
 
-    /// Adds the source of an output that was published.
+    /// Adds the source of a published output.
     pub(super) fn add_finished(&self, finished: &Finished, updated: bool, output: Identity) {
         let &Finished { length, is_unchanged, .. } = finished;
         let bytes = finished.source.length();
@@ -67,8 +67,8 @@ impl LinkedSources {
 }
 
 impl TreeWork<'_> {
-    /// Removes the sources with several names, when all outputs and links are on the device. After a stop
-    /// they stay. Returns how many links are done with that.
+    /// Removes the sources with several names, when all outputs and links are on the device. After
+    /// a stop they stay. Returns the number of links that this completes.
     pub(super) fn remove_linked_sources(&self, endpoints: &Endpoints) -> u64 {
         let (Endpoints::Tree { root, .. } | Endpoints::File { directory: root, .. }) = endpoints;
         let files = self.linked_sources.files.lock();
@@ -124,7 +124,7 @@ impl TreeWork<'_> {
 }
 
 impl LinkedSource {
-    /// Checks that both names lead to what they did.
+    /// Checks that both names still lead to the same files.
     fn check(&self, sources: &mut Descent<'_>, targets: &mut Descent<'_>) -> Result<(), FileError> {
         let LinkedSource { name, state, output, .. } = self;
         let system = FileError::system("remove the source");

@@ -1,6 +1,6 @@
-//! Hard links: a file with several names is processed once and then linked. Where its outputs can't be
-//! linked, or what is linked there can't be told from what is not, its further names become files of
-//! their own.
+//! Hard links: a file with several names is processed once and then linked. If its outputs can't be
+//! linked, or linked files can't be told from others there, its further names become separate
+//! files.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -29,20 +29,20 @@ use crate::naming::{has_no_links, noun_of};
 use crate::source::Source;
 use crate::temporary::{MOST_TRIES, rename_over, temporary_name};
 
-/// The files with several names that have been met.
+/// The files with several names that were found so far.
 #[derive(Default)]
 pub(super) struct Links {
     met: Mutex<Met>,
-    /// Whether all links are made, so that each name is a file of its own from now on.
+    /// True if all links are made, so that each name is a separate file from now on.
     ended: AtomicBool,
 }
 
 #[derive(Default)]
 struct Met {
-    /// Each file under the name that was met first.
+    /// Each file under the name that was found first.
     first: Vec<First>,
-    /// Which of them has this state. An inode whose number is used again, or that was written to, is in
-    /// another state, and no further name.
+    /// The index in `first` by state. An inode whose number is reused, or that was written to, is
+    /// in another state, and not a further name.
     by_state: HashMap<FileState, usize>,
     /// The other names.
     further: Vec<Further>,
@@ -53,7 +53,7 @@ impl Met {
         self.first.iter().any(|first| first.name == *name)
     }
 
-    /// Notes that the file of this first name is in another state now.
+    /// Notes that the file with this first name is in another state now.
     fn moved(&mut self, name: &Name, state: FileState) {
         if let Some(number) = self.first.iter().position(|first| first.name == *name) {
             self.first[number].state = state;
@@ -74,18 +74,18 @@ struct First {
 pub(super) struct Further {
     name: Name,
     first: usize,
-    /// The outputs in the directory of its own.
+    /// The outputs in its own directory.
     claims: Arc<Claims>,
 }
 
-/// How a further name ended.
+/// The outcome of a further name.
 enum Linked {
     Made,
-    /// It can't be one, for this reason.
+    /// It can't be linked, for this reason.
     Apart(String),
 }
 
-/// A name of a file, on both sides: in directories that lie alike below the roots.
+/// A name of a file, on both sides: in directories at the same location below the roots.
 pub(super) struct Name {
     pub(super) location: Arc<Location>,
     pub(super) source: OsString,
@@ -114,8 +114,8 @@ impl PartialEq for Name {
 }
 
 impl Links {
-    /// Whether this is a further name of a file that is done under its first name; such names
-    /// are kept for the end. Only outputs have links, so without outputs nothing is one.
+    /// Returns whether this is a further name of a file that is done under its first name; such
+    /// names are kept for the end. Only outputs have links, so without outputs no name is one.
     pub(super) fn is_further_name(
         &self,
         source: &Source,
@@ -142,7 +142,7 @@ impl Links {
                 met.by_state.insert(state, number);
                 false
             }
-            // An engine failed this file before.
+            // An engine failed on this file before.
             Some(number) if met.first[number].name == name => false,
             Some(first) => {
                 met.further.push(Further { name, first, claims: directory.claims.clone() });
@@ -166,8 +166,8 @@ impl Links {
 }
 
 impl TreeWork<'_> {
-    /// Links every further name to its first; returns how many are done with that, and those that can't be
-    /// linked, which are to be [done apart](TreeWork::feed_apart).
+    /// Links every further name to its first. Returns the number of names that this completes, and
+    /// those that can't be linked, which are to be [done apart](TreeWork::feed_apart).
     pub(super) fn make_links(&self, endpoints: &Endpoints) -> (u64, Vec<Further>) {
         let Met { first, further, .. } = std::mem::take(&mut *self.links.lock());
         self.links.ended.store(true, Ordering::Relaxed);
@@ -209,7 +209,7 @@ impl TreeWork<'_> {
         (linked, apart)
     }
 
-    /// Feeds the names that could not be linked as files of their own.
+    /// Feeds the names that could not be linked as separate files.
     pub(super) fn feed_apart(
         &self,
         endpoints: &Endpoints,
@@ -287,7 +287,7 @@ impl TreeWork<'_> {
         name: &Name,
         first: &First,
     ) -> Result<Linked, FileError> {
-        // Another file may have the output's name if this one's could not be made.
+        // Another file may have the output's name if this one's output could not be made.
         let Some(output) = first.output else {
             return Err(match self.is_stopped() {
                 true => FileError::Interrupted,
@@ -302,7 +302,7 @@ impl TreeWork<'_> {
             return Err(FileError::Refused(MOVED.to_owned()));
         }
         let link = Link { from, existing, into, output };
-        // Another run may have replaced it, or the file has got another number with its name.
+        // Another run may have replaced it, or the file got another number with its name.
         if !leads_to(from, existing, output)? {
             return Ok(Linked::Apart(OTHER_NUMBER.to_owned()));
         }
@@ -328,7 +328,7 @@ impl TreeWork<'_> {
         self.may_find_outputs()
     }
 
-    /// Refuses to put a link in the place of `new` if that may not be replaced.
+    /// Refuses to replace `new` with a link if it may not be replaced.
     fn refuse_replacing(
         &self,
         into: BorrowedFd<'_>,
@@ -345,7 +345,7 @@ impl TreeWork<'_> {
         if self.options.update && !self.options.overwrite {
             self.refuse_foreign(into, new, &there)?;
         }
-        // An earlier run may have met this name first and made an output of its own for it.
+        // An earlier run may have found this name first and made a separate output for it.
         if !self.options.overwrite && !self.options.update {
             let wanted = status(from, existing).map_err(&system)?;
             let length = wanted.st_size as u64;
@@ -354,7 +354,7 @@ impl TreeWork<'_> {
                 return Err(FileError::Differs { name, difference });
             }
         }
-        // Where two names are one, it may be an output of this very run.
+        // If two names are one, it may be an output of this very run.
         if !has_entry(into, new).map_err(&system)? {
             return Err(FileError::SameName(shown(&name.target()).to_string()));
         }
@@ -362,7 +362,7 @@ impl TreeWork<'_> {
     }
 }
 
-/// A link that is to be made: from an output's name into a directory.
+/// A link to be made: from an output's name into a directory.
 struct Link<'a> {
     from: BorrowedFd<'a>,
     existing: &'a OsStr,
@@ -370,17 +370,17 @@ struct Link<'a> {
     output: Identity,
 }
 
-/// What came of making a link under a name.
+/// The result of making a link under a name.
 enum Attempt {
     Ended(Linked),
-    /// The name is another file's.
+    /// The name belongs to another file.
     Taken,
-    /// The link has lost its name at once.
+    /// The link lost its name at once.
     Gone,
 }
 
 impl Link<'_> {
-    /// Makes it under a name that nothing has.
+    /// Makes the link under an unused name.
     fn make(&self, name: &OsStr) -> Result<Attempt, FileError> {
         match linkat(self.from, self.existing, self.into, name, AtFlags::empty()) {
             Ok(()) => {}
@@ -402,8 +402,8 @@ impl Link<'_> {
         })
     }
 
-    /// Makes it in the place of what has a name: under another first, where a `sweep` of another run may
-    /// take it.
+    /// Makes the link in the place of the entry with this name. It first has a temporary name,
+    /// under which another run's `sweep` may remove it.
     fn make_over(&self, name: &OsStr) -> Result<Linked, FileError> {
         let system = FileError::system("link its output");
         for _ in 0..MOST_TRIES {
@@ -433,7 +433,7 @@ fn notice_of_apart(count: usize, reason: &str) -> String {
 const OTHER_NUMBER: &str =
     "a name of an output has another inode number than the file that was written";
 
-/// Refuses a name that a directory has: nothing takes its place.
+/// Refuses a name that a directory has: nothing replaces a directory.
 fn refuse_directory(there: &Stat, name: &OsStr) -> Result<(), FileError> {
     match FileType::from_raw_mode(there.st_mode) {
         kind @ FileType::Directory => {

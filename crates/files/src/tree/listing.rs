@@ -1,4 +1,4 @@
-//! What a directory lists, and which of it the names of a source lead to.
+//! The entries of a directory, and those that the names of a source lead to.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -58,20 +58,21 @@ impl Listing {
     }
 }
 
-/// What names of the source lead to in a directory of the target that lists it under other names.
+/// Entries that names of the source lead to, in a target directory that lists them under other
+/// names.
 #[derive(Default)]
 pub(super) struct Wanted {
-    /// The beginnings of sealed files. Each has a random salt, which no other file has; a file
-    /// system that gives one file two numbers does not change it.
+    /// The beginnings of sealed files. Each has a random salt that no other file has; it stays the
+    /// same on a file system that gives one file two numbers.
     beginnings: Vec<Vec<u8>>,
-    /// Directories that are listed, and their names in the source.
+    /// Listed directories, and their names in the source.
     directories: Vec<(Identity, OsString)>,
-    /// Whether there are others, which are not known by their numbers.
+    /// True if there are other directories, which are not known by their numbers.
     unknown_directories: bool,
 }
 
 impl Wanted {
-    /// Looks up every name that `source` gives to outputs and that is not listed as it is.
+    /// Looks up every output name from `source` that is not listed in that form.
     pub(super) fn find(
         source: &Listing,
         suffix: &OsStr,
@@ -103,7 +104,7 @@ impl Wanted {
         Ok(wanted)
     }
 
-    /// Whether a file that is listed is one of them.
+    /// Returns whether a listed file is one of them.
     pub(super) fn contains(&self, target: BorrowedFd<'_>, name: &OsStr) -> Result<bool, FileError> {
         if self.beginnings.is_empty() {
             return Ok(false);
@@ -112,7 +113,7 @@ impl Wanted {
         Ok(self.beginnings.contains(&beginning))
     }
 
-    /// The name that a listed directory has in the source.
+    /// The name of a listed directory in the source.
     pub(super) fn name_of(&self, directory: Identity) -> Option<&OsStr> {
         let found = self.directories.iter().find(|(identity, _)| *identity == directory);
         found.map(|(_, name)| name.as_os_str())
@@ -123,14 +124,14 @@ impl Wanted {
     }
 }
 
-/// What a name leads to, through no symbolic link.
+/// The entry that a name leads to, through no symbolic link.
 pub(super) fn look_up(
     directory: BorrowedFd<'_>,
     name: &OsStr,
 ) -> Result<Option<(Identity, FileType)>, FileError> {
     match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(there) => Ok(Some((Identity::of(&there), FileType::from_raw_mode(there.st_mode)))),
-        // Names that can't be there at all are not there.
+        // Names that are impossible there do not exist there.
         Err(Errno::NOENT | Errno::NAMETOOLONG | Errno::INVAL | Errno::ILSEQ) => Ok(None),
         Err(errno) => {
             Err(FileError::System { action: "look at its output", errno: errno.system() })
@@ -138,7 +139,7 @@ pub(super) fn look_up(
     }
 }
 
-/// The first bytes of a file, its salt among them if it is sealed.
+/// The first bytes of a file, including its salt if it is sealed.
 pub(super) fn beginning(directory: BorrowedFd<'_>, name: &OsStr) -> Result<Vec<u8>, FileError> {
     let file = Source::open(directory, name, false)?;
     let mut beginning = vec![0; file.length().min(LONGEST_BEGINNING) as usize];

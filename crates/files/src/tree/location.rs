@@ -1,12 +1,12 @@
-//! Where a directory lies below the root of a tree.
+//! The location of a directory below the root of a tree.
 
 use std::ffi::{OsStr, OsString};
 use std::iter::successors;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The root of a tree, or a name in another directory of it. Each knows its name alone: its path would be
-/// as long as the tree is deep.
+/// The root of a tree, or a name in another of its directories. Each stores only its own name: its
+/// path would be as long as the tree is deep.
 #[derive(Debug)]
 pub(crate) struct Location {
     /// The directory that it is in, and its name there; `None` for the root.
@@ -24,7 +24,7 @@ impl Location {
         Arc::new(Location { above: Some((above.clone(), name.to_owned())), depth })
     }
 
-    /// How many directories it is below the root.
+    /// Its depth below the root, in directories.
     pub(crate) fn depth(&self) -> usize {
         self.depth
     }
@@ -46,7 +46,7 @@ impl Location {
         names.into_iter().collect()
     }
 
-    /// The path below the root of what has this name in it.
+    /// The path below the root of the entry with this name.
     pub(crate) fn path_of(&self, name: &OsStr) -> PathBuf {
         let mut path = self.path();
         path.push(name);
@@ -55,7 +55,7 @@ impl Location {
 }
 
 impl Drop for Location {
-    /// One after the other: each within the next would fill the stack.
+    /// Drops one after another: nested drops would overflow the stack.
     fn drop(&mut self) {
         let mut next = self.above.take();
         while let Some((above, _)) = next {

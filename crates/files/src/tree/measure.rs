@@ -1,4 +1,4 @@
-//! Measuring a tree beforehand, so that progress can tell how much is left.
+//! Measures a tree beforehand, so that progress can show the remaining work.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -20,21 +20,22 @@ use crate::identity::Identity;
 use crate::temporary::is_temporary_name;
 use crate::wrapped_key::is_wrapped_key_in;
 
-/// How much there is to do.
+/// The total work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Total {
-    /// Files, with every name of those that have several.
+    /// Files, counting every name of those that have several.
     pub files: u64,
-    /// The bytes of the files that are to be read.
+    /// The bytes of the files to be read.
     pub bytes: u64,
 }
 
-/// Adds up the files of a tree that an operation would take, and their bytes. It looks at each file
+/// Adds up the files of a tree that an operation would take, and their bytes. It examines each file
 /// once and reads none, so on a disk it takes about as long as `du`; run it on a thread beside the
-/// operation, with the target of that if there is one. What changes meanwhile makes the total a little wrong.
+/// operation, with the operation's target if there is one. Changes meanwhile make the total a
+/// little wrong.
 ///
-/// Returns `None` where the tree can't be read, and where the operation was stopped before the end
-/// or `is_over` says that nobody needs the total any more.
+/// Returns `None` if the tree can't be read, if the operation was stopped before the end, or if
+/// `is_over` says that the total is no longer needed.
 pub fn measure(
     operation: Operation,
     source: &Path,
@@ -60,7 +61,7 @@ pub fn measure(
         if is_over() || options.control.is_stopped() {
             return None;
         }
-        // The operation itself tells what can't be read.
+        // The operation itself reports entries that can't be read.
         let _ = walk.add(&mut descent, &location, &mut directories);
     }
     Some(walk.total)
@@ -69,19 +70,19 @@ pub fn measure(
 struct Walk<'a> {
     operation: Operation,
     options: &'a Options,
-    /// What links that are followed must not lead to.
+    /// The places that followed links must not lead to.
     around: Option<Around>,
-    /// That of the root.
+    /// The root's device.
     device: u64,
-    /// Where links are followed, the directories entered so far.
+    /// The directories entered so far, if links are followed.
     entered: HashSet<Identity>,
-    /// Files with several names that were met.
+    /// The files with several names that were found.
     linked: HashSet<Identity>,
     total: Total,
 }
 
 impl Walk<'_> {
-    /// Adds the files of a directory, and the directories in it to those that are to be entered.
+    /// Adds the files of a directory, and its directories that are to be entered.
     fn add(
         &mut self,
         descent: &mut Descent<'_>,
@@ -95,7 +96,7 @@ impl Walk<'_> {
         }
         if let Some(around) = &self.around {
             let is_around = !location.is_root() && around.refuse(&status).is_err();
-            // Where links lead in a circle, the operation ends it.
+            // If links form a circle, the operation ends it.
             if is_around || !self.entered.insert(Identity::of(&status)) {
                 return Ok(());
             }
@@ -113,7 +114,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Adds an entry if it is a file that is taken; returns whether it is a directory that is entered.
+    /// Adds an entry if it is a file that is taken; returns whether it is a directory to enter.
     fn look_at(
         &mut self,
         directory: BorrowedFd<'_>,

@@ -3,7 +3,7 @@
 //! The caller's thread walks the tree and feeds batches of names. A worker that claims a batch
 //! opens, reads, processes and writes each file while the data is in its cache. A file that is
 //! longer than a worker's buffer becomes a task that idle workers share, segment by segment. Hard
-//! links and the times of directories, which need the whole tree, are done at the end.
+//! links and the times of directories, which need the whole tree, come at the end.
 
 mod around;
 mod changed_since;
@@ -66,19 +66,19 @@ use work::TreeWork;
 
 /// Encrypts, decrypts or verifies a file or a tree.
 ///
-/// A tree goes to a tree: the same relative names, with [`Options::suffix`] added or stripped.
-/// A file goes to the file `target`, or into it under such a name if it is a directory.
-/// `target` is `None` exactly for [`Operation::Verify`].
+/// A tree's output is a tree: the same relative names, with [`Options::suffix`] added or stripped.
+/// A file's output is the file `target`, or a file with such a name in `target` if that is a
+/// directory. `target` is `None` exactly for [`Operation::Verify`].
 ///
-/// A source that is a symbolic link is followed, as `cp` does; whether links below it are says
-/// [`Options::follow_symlinks`].
+/// A source that is a symbolic link is followed, as `cp` does; [`Options::follow_symlinks`] says
+/// whether links below it are.
 ///
 /// # Errors
-/// [`OperationError::Incomplete`] when files failed; all other files are done, and the report in it
-/// lists the failed ones. [`OperationError::NotBegun`] when the operation could not begin: the source is
-/// not there; the target can't be made, lies inside the source tree or contains it; no engine can do
-/// the cipher; or options contradict each other or the operation, as when sources are to be removed
-/// without an [`Options::reference`] to read the outputs back with.
+/// [`OperationError::Incomplete`] when files failed; all other files are done, and its report lists
+/// the failed ones. [`OperationError::NotBegun`] when the operation could not begin: the source
+/// does not exist; the target can't be made, is inside the source tree or contains it; no engine
+/// supports the cipher; or options contradict each other or the operation, as when sources are to
+/// be removed without an [`Options::reference`] to read the outputs back.
 pub fn process(
     operation: Operation,
     keys: &KeyRing,
@@ -89,7 +89,7 @@ pub fn process(
     perform(operation, keys, source, target, options)?.into_result()
 }
 
-/// As [`process`], with a report of failed files too.
+/// As [`process`], but returns a report of failed files too.
 fn perform(
     operation: Operation,
     keys: &KeyRing,
@@ -115,8 +115,8 @@ fn perform(
     seats.truncate(affordable_workers(options.memory, keys));
     let metadata = Metadata::of(operation, source, options);
     let endpoints = Endpoints::find((operation, &metadata), source, target, options)?;
-    // A resumed run replaces complete outputs whose source is yet to be removed, after it has
-    // refused those that are something else.
+    // A resumed run replaces complete outputs whose source is still to be removed, after it has
+    // refused other files in their place.
     let replaces = options.overwrite || options.update || options.resume && options.remove_source;
     let outputs = Outputs::new(operation, (replaces, !options.resume), options);
     let root = endpoints.root(source);
@@ -170,7 +170,7 @@ fn perform(
     Ok(report)
 }
 
-/// A file whose output goes to a device or a FIFO, or to wherever a descriptor leads.
+/// Processes a file whose output goes to a device or a FIFO, or to a descriptor's target.
 fn to_stream(
     operation: Operation,
     keys: &KeyRing,
@@ -186,7 +186,7 @@ fn to_stream(
     stream::run(operation, keys, source, target, options)
 }
 
-/// Refuses a stream as the target where it can't be one.
+/// Refuses a stream as the target if it can't be one.
 fn refuse_stream(target: &Path, options: &Options) -> Result<(), Failure> {
     let fail = |error| Failure { path: target.to_owned(), error };
     if options.remove_source {
@@ -205,5 +205,5 @@ fn full(root: &Path, path: &Path) -> PathBuf {
 const NO_READING_BACK: &str =
     "is no regular file, so the output can't be read back, and the source is not removed";
 
-/// How many tasks wait at most. Each holds some names, and keeps its directory open.
+/// The most tasks that wait. Each holds some names, and keeps its directory open.
 const QUEUED_TASKS: usize = 64;

@@ -1,4 +1,4 @@
-//! Whether the file systems to which plaintext goes take the modes of its sources. It is tried once for each,
+//! Checks that the file systems for plaintext accept the modes of its sources. Each is tried once,
 //! before anything is written there, with a file that has no name or loses it again.
 
 use std::ffi::OsStr;
@@ -17,11 +17,12 @@ use crate::metadata::permissions;
 use crate::{Failure, FileError, Operation};
 
 impl TreeWork<'_> {
-    /// Looks at the file system of the target before the run. `path` is what the user calls the target.
+    /// Checks the file system of the target before the run. `path` is the user's name for the
+    /// target.
     ///
     /// # Errors
-    /// [`FileError::Exposed`] where plaintext would be open to others. A directory that this run has made is
-    /// gone again then.
+    /// [`FileError::Exposed`] if plaintext would be open to others. A directory that this run has
+    /// made is then removed again.
     pub(super) fn look_at_target(&self, endpoints: &Endpoints, path: &Path) -> Result<(), Failure> {
         let (target, wanted) = match endpoints {
             Endpoints::Tree { root, .. } => (&root.target, PRIVATE),
@@ -40,7 +41,7 @@ impl TreeWork<'_> {
         })
     }
 
-    /// Looks at the file system of a directory that is mounted below the target.
+    /// Checks the file system of a directory that is mounted below the target.
     pub(super) fn look_at_mounted(&self, parent: &Made, target: &Made) -> Result<(), FileError> {
         match target.identity.is_beside(parent.identity) {
             true => Ok(()),
@@ -63,15 +64,15 @@ impl TreeWork<'_> {
         }
         match self.outputs.create(directory, OsStr::new(""), PRIVATE) {
             Ok(trial) => refuse_exposed(&trial, wanted),
-            // Perhaps nothing is to be made there. An output that is will say why it can't be.
+            // Perhaps nothing is to be made there. An output that is will report the reason.
             Err(FileError::System { errno, .. }) if CLOSED.iter().any(|&it| errno.is(it)) => Ok(()),
             Err(error) => Err(error),
         }
     }
 }
 
-/// What directories answer in which nothing can be made.
+/// The errors of directories in which nothing can be made.
 const CLOSED: [Errno; 3] = [Errno::ACCESS, Errno::PERM, Errno::ROFS];
 
-/// A file for its owner alone.
+/// The mode of a file for its owner alone.
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);

@@ -1,9 +1,10 @@
 //! Remembers which directories of the source were mount points.
 //!
-//! Where a disk below the source is not mounted, its files seem to have gone. So the target of a
-//! tree keeps a list of the source's mount points in the file `.evener-mounts`, and nothing is
-//! deleted below one of them while it is none. The list holds no names but those that the target
-//! shows anyway, and lies there so that it is found wherever and by whomever the tree is updated.
+//! If a disk below the source is not mounted, its files seem to be gone. So the target of a tree
+//! keeps a list of the source's mount points in the file `.evener-mounts`, and nothing is deleted
+//! below a listed directory while it is not a mount point. The list holds only names that the
+//! target shows anyway. It is in the target so that every update finds it, wherever and by whomever
+//! it is run.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -26,12 +27,12 @@ use crate::output::Outputs;
 use crate::source::Source;
 use crate::{FileError, Operation};
 
-/// Whether the file that a path leads to is a target's list of mount points.
+/// Returns whether the file that a path leads to is a target's list of mount points.
 pub fn is_mount_list(path: &Path) -> bool {
     is_mount_list_in(CWD, path.as_os_str())
 }
 
-/// As [`is_mount_list`], of a name in a directory.
+/// As [`is_mount_list`], for a name in a directory.
 pub(crate) fn is_mount_list_in(directory: BorrowedFd<'_>, name: &OsStr) -> bool {
     let begins = || {
         let file = Source::open(directory, name, false).ok()?;
@@ -42,7 +43,7 @@ pub(crate) fn is_mount_list_in(directory: BorrowedFd<'_>, name: &OsStr) -> bool 
     Path::new(name).file_name() == Some(OsStr::new(MOUNT_LIST)) && begins() == Some(true)
 }
 
-/// Whether a list of mount points begins so.
+/// Returns whether these bytes begin a list of mount points.
 pub(crate) fn is_mount_list_beginning(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC)
 }
@@ -56,18 +57,18 @@ pub(super) struct Mounts {
 
 #[derive(Default)]
 struct List {
-    /// Those of this run and of earlier ones.
+    /// The mount points of this run and of earlier ones.
     known: BTreeSet<PathBuf>,
-    /// Whether no other directory with outputs was one at the last run.
+    /// True if no other directory with outputs was a mount point at the last run.
     is_whole: bool,
-    /// Whether this run has left out directories of the source, which may be mount points.
+    /// True if this run has left out directories of the source, which may be mount points.
     has_gap: bool,
-    /// Why it can't be kept.
+    /// The reason that the list can't be kept.
     trouble: Option<FileError>,
 }
 
 impl Mounts {
-    /// Whether every directory that is not among them was no mount point at the last run.
+    /// Returns whether every directory that is not listed was no mount point at the last run.
     pub(super) fn is_whole(&self) -> bool {
         self.list().is_whole
     }
@@ -83,7 +84,7 @@ impl Mounts {
 }
 
 impl TreeWork<'_> {
-    /// Reads the list that the target has. Where that can't be read it is as if there were none.
+    /// Reads the target's list. A list that can't be read counts as missing.
     pub(super) fn recall_mounts(&self, root: &Arc<Directory>) {
         let (Operation::Encrypt, Some(target)) = (self.operation, &root.target) else { return };
         if self.mounts.root.set(root.clone()).is_err() {
@@ -97,8 +98,8 @@ impl TreeWork<'_> {
         }
     }
 
-    /// Notes a directory of the source if it is a mount point, before anything of it is stored.
-    /// Returns whether it was one and is none now.
+    /// Notes a directory of the source if it is a mount point, before anything in it is stored.
+    /// Returns whether it was a mount point and no longer is.
     pub(super) fn note_mount(
         &self,
         directory: BorrowedFd<'_>,
@@ -110,7 +111,7 @@ impl TreeWork<'_> {
         let is_mount =
             self.is_entrance(directory).map_err(FileError::system("see whether it is mounted"))?;
         let mut list = self.mounts.list();
-        // Below a link into another file system all directories are of that.
+        // Below a link into another file system, all directories belong to that.
         let is_new = |path: &Path| {
             !self.options.follow_symlinks || !list.known.iter().any(|it| path.starts_with(it))
         };
@@ -118,7 +119,7 @@ impl TreeWork<'_> {
             return Ok(false);
         }
         if !is_mount {
-            // To build a path takes as long as it is deep.
+            // Building a path takes as long as it is deep.
             let is_deeper = list.known.iter().all(|known| known.iter().count() < location.depth());
             return Ok(!is_deeper && list.known.contains(&location.path()));
         }
@@ -128,14 +129,15 @@ impl TreeWork<'_> {
         Ok(false)
     }
 
-    /// Those that were mount points and are none now.
+    /// The directories that were mount points and no longer are.
     pub(super) fn missing_mounts(&self) -> Vec<PathBuf> {
         let list = self.mounts.list();
         let places = list.known.iter().filter(|path| *path != Path::new(OTHER_SOURCE));
         places.filter(|path| self.is_mounted(path) != Ok(true)).cloned().collect()
     }
 
-    /// Whether a directory of the source is a mount point, or a link that leads to another file system.
+    /// Returns whether a directory of the source is a mount point, or a link to another file
+    /// system.
     fn is_entrance(&self, directory: BorrowedFd<'_>) -> Result<bool, Errno> {
         let root = self.mounts.root.get().filter(|_| self.options.follow_symlinks);
         let leads_away = match root {
@@ -145,8 +147,8 @@ impl TreeWork<'_> {
         Ok(leads_away || is_mount_point(directory)?)
     }
 
-    /// Notes that none of the outputs was of the source, as where that is not mounted. The outputs of
-    /// this very run are no proof to the next one that it is.
+    /// Notes that none of the outputs were of the source, for example because it is not mounted. To
+    /// the next run, the outputs of this very run do not prove that the source is mounted.
     pub(super) fn note_other_source(&self) {
         let mut list = self.mounts.list();
         if list.known.insert(OTHER_SOURCE.into()) {
@@ -154,13 +156,13 @@ impl TreeWork<'_> {
         }
     }
 
-    /// Whether that was noted.
+    /// Returns whether that was noted, by this run or an earlier one.
     pub(super) fn was_other_source(&self) -> bool {
         self.mounts.list().known.contains(Path::new(OTHER_SOURCE))
     }
 
-    /// The mount point in which the source lies, as a path from its root upwards; `None` where that is the
-    /// system's root.
+    /// The mount point that holds the source, as a path upwards from the source's root; `None` if
+    /// that is the system's root.
     fn holder(&self) -> Option<PathBuf> {
         let root = self.mounts.root.get()?;
         let mut upwards = PathBuf::new();
@@ -192,8 +194,9 @@ impl TreeWork<'_> {
         }
     }
 
-    /// Forgets mount points that are none any more, once no output is left of what was below them
-    /// alone, or `Options::delete_unmounted` has said so. All others were none.
+    /// Forgets directories that are no longer mount points, once no output is left of files that
+    /// were only below them, or if `Options::delete_unmounted` permits it. All other directories
+    /// were no mount points.
     pub(super) fn settle_mounts(&self) {
         let mut list = self.mounts.list();
         let List { known, is_whole, has_gap, .. } = &*list;
@@ -212,8 +215,7 @@ impl TreeWork<'_> {
         }
     }
 
-    /// Says why the list could not be read or written. A target that is up to date may be
-    /// read-only.
+    /// Reports why the list could not be read or written. An up-to-date target may be read-only.
     pub(super) fn tell_of_mounts(&self, target: &Path) {
         let Some(error) = self.mounts.list().trouble.take() else { return };
         let path = target.join(MOUNT_LIST);
@@ -230,7 +232,7 @@ impl TreeWork<'_> {
         }
     }
 
-    /// Writes the list, unless what is there can't be read: a later version may have made it.
+    /// Writes the list, unless the existing one can't be read: a later version may have made it.
     fn keep(&self, list: &mut List) {
         let target = self.mounts.root.get().and_then(|root| root.target.as_ref());
         let (Some(target), true, None) = (target, self.writes(), &list.trouble) else { return };
@@ -280,8 +282,8 @@ fn read(target: BorrowedFd<'_>) -> Result<Option<(BTreeSet<PathBuf>, bool)>, Fil
     Ok(Some((paths, is_whole)))
 }
 
-/// Whether something is mounted at an open directory. Where the kernel does not say it, another file
-/// system than that of the directory above shows it.
+/// Returns whether something is mounted at an open directory. If the kernel does not say, a
+/// different file system from the parent directory's shows it.
 fn is_mount_point(directory: BorrowedFd<'_>) -> Result<bool, Errno> {
     match statx(directory, c"", AtFlags::EMPTY_PATH, StatxFlags::empty()) {
         Ok(found) if found.stx_attributes_mask.contains(StatxAttributes::MOUNT_ROOT) => {
@@ -298,13 +300,13 @@ fn is_mount_point(directory: BorrowedFd<'_>) -> Result<bool, Errno> {
 /// The name of the list in the root of the target.
 pub(super) const MOUNT_LIST: &str = ".evener-mounts";
 
-/// Stands in the list for what [`TreeWork::note_other_source`] notes.
+/// The entry in the list for [`TreeWork::note_other_source`].
 const OTHER_SOURCE: &str = "/";
 
-/// More directories than lie above a source.
+/// More directories than there are above any source.
 const MOST_UPWARDS: usize = 4096;
 
-/// How it begins; then comes whether it is whole, and each path with a zero byte behind it.
+/// The list's beginning; then comes whether it is whole, and each path with a zero byte after it.
 const MAGIC: &[u8] = b"evener-mounts:v1:";
 const WHOLE: &[u8] = b"whole\n";
 const PART: &[u8] = b"part\n";

@@ -33,16 +33,16 @@ pub(super) struct Claims {
 #[derive(Default)]
 struct Taken {
     outputs: HashSet<Identity>,
-    /// Whether the directory finds a name however its letters are written, once that is known.
+    /// True if the directory finds a name in any letter case, once that is known.
     folds: Option<bool>,
-    /// Where it does so, the names of what this run has made, in small letters: some file systems
-    /// give a file a number for each way to write its name.
+    /// If so, the names of this run's entries, in small letters: some file systems give a file a
+    /// number for each spelling of its name.
     names: HashSet<Vec<u8>>,
 }
 
 impl Claims {
-    /// Gives an output its name by `publish`, unless another output of this run has that name.
-    /// One at a time does that in a directory. Returns whether something else had the name.
+    /// Gives an output its name by `publish`, unless another output of this run has that name. Only
+    /// one thread at a time does so in a directory. Returns whether another file had the name.
     pub(super) fn publish(
         &self,
         directory: BorrowedFd<'_>,
@@ -63,7 +63,7 @@ impl Claims {
     /// Claims an output of an earlier run.
     ///
     /// # Errors
-    /// When another source has it already.
+    /// When another source already has it.
     pub(super) fn claim(
         &self,
         directory: BorrowedFd<'_>,
@@ -78,8 +78,8 @@ impl Claims {
         Ok(())
     }
 
-    /// Claims a name for a directory or a link by `make`, unless what this run has made there has
-    /// the same name written in another way.
+    /// Claims a name for a directory or a link by `make`, unless an entry of this run has the same
+    /// name in another spelling.
     pub(super) fn take_name<T>(
         &self,
         directory: BorrowedFd<'_>,
@@ -105,7 +105,7 @@ impl Taken {
         !self.names.is_empty() && self.names.contains(&in_small_letters(name))
     }
 
-    /// Notes a name under which there is something now.
+    /// Notes a name that exists now.
     fn add(&mut self, directory: BorrowedFd<'_>, name: &OsStr) {
         if self.folds.is_none() {
             self.folds = folds(directory, name);
@@ -116,8 +116,8 @@ impl Taken {
     }
 }
 
-/// Whether a directory finds `name`, which is there, with a letter written otherwise; `None` where
-/// that can't be told.
+/// Returns whether a directory finds the existing `name` with one letter in the other case; `None`
+/// if that can't be determined.
 fn folds(directory: BorrowedFd<'_>, name: &OsStr) -> Option<bool> {
     let text = name.to_str()?;
     let at = text.find(char::is_alphabetic)?;
@@ -134,7 +134,7 @@ fn folds(directory: BorrowedFd<'_>, name: &OsStr) -> Option<bool> {
     match statat(directory, &*other, AtFlags::SYMLINK_NOFOLLOW) {
         Err(Errno::NOENT) => Some(false),
         Err(_) => None,
-        // Some list one of the two, some a third; where both are listed, they are two.
+        // Some list one of the two, some a third; if both are listed, they are two files.
         Ok(_) => {
             Some(!has_entry(directory, name).ok()? || !has_entry(directory, other.as_ref()).ok()?)
         }
@@ -148,8 +148,8 @@ fn in_small_letters(name: &OsStr) -> Vec<u8> {
     }
 }
 
-/// Whether a directory has an entry of exactly this name, and not only one that its file system
-/// takes for the same.
+/// Returns whether a directory has an entry of exactly this name, and not only one that its file
+/// system treats as the same.
 pub(super) fn has_entry(directory: BorrowedFd<'_>, name: &OsStr) -> Result<bool, Errno> {
     for entry in Dir::read_from(directory)? {
         if entry?.file_name().to_bytes() == name.as_encoded_bytes() {
@@ -163,7 +163,7 @@ impl TreeWork<'_> {
     /// Gives an output its name; returns whether it has replaced another file.
     pub(super) fn publish_output(&self, finished: &Finished) -> Result<bool, FileError> {
         let Finished { directory, output, target, .. } = finished;
-        // Where nothing is replaced and nothing is skipped, no name is ever taken twice.
+        // If nothing is replaced and nothing is skipped, no name is ever taken twice.
         let (true, Some(into)) = (self.minds_names(), &directory.target) else {
             return output.publish(self.outputs).map(|()| false);
         };
@@ -179,8 +179,8 @@ impl TreeWork<'_> {
         })
     }
 
-    /// Refuses what would be taken for, or take the place of, a file of Evener's own: an unfinished output,
-    /// the wrapped key of a sealed tree, the list of mount points.
+    /// Refuses a name that would be mistaken for, or replace, one of Evener's own files: an
+    /// unfinished output, the wrapped key of a sealed tree, the list of mount points.
     pub(super) fn refuse_own_name(
         &self,
         directory: &Directory,
@@ -200,18 +200,18 @@ impl TreeWork<'_> {
         Err(FileError::Refused(reason.to_owned()))
     }
 
-    /// Whether outputs of earlier runs may be there, and what those have left unfinished.
+    /// Returns whether outputs of earlier runs, and their unfinished files, may exist.
     pub(super) fn may_find_outputs(&self) -> bool {
         self.options.resume || self.options.update || self.options.overwrite
     }
 
-    /// Whether what is there before the run is replaced or taken for its output.
+    /// Returns whether a file from before the run is replaced, or taken for its output.
     pub(super) fn minds_names(&self) -> bool {
         self.outputs.replaces() || self.options.resume
     }
 }
 
-/// Checks that an output's name leads to the file that was written; returns which that is.
+/// Checks that an output's name leads to the file that was written; returns its identity.
 pub(super) fn check_published(finished: &Finished) -> Result<Identity, FileError> {
     let output = &finished.output;
     let written = Identity::of_open(output.as_fd())?;
@@ -224,7 +224,7 @@ pub(super) fn check_published(finished: &Finished) -> Result<Identity, FileError
     }
 }
 
-/// Whether the file that has an output's name holds the very bytes that were written.
+/// Returns whether the file with an output's name holds exactly the bytes that were written.
 fn holds_the_same(finished: &Finished, there: Identity) -> Result<bool, FileError> {
     let output = &finished.output;
     let named = Source::open(output.directory(), &finished.target, false)?;
@@ -244,11 +244,11 @@ fn holds_the_same(finished: &Finished, there: Identity) -> Result<bool, FileErro
     Ok(true)
 }
 
-/// In bytes.
+/// The bytes compared at once.
 const COMPARED_AT_ONCE: usize = 64 << 10;
 
-/// Refuses an output whose name no file can have. When nothing is written, its name is empty or
-/// shorter than the source's.
+/// Refuses an output name that is too long for a file. When nothing is written, the name is empty
+/// or shorter than the source's.
 pub(super) fn refuse_long_name(item: &Item) -> Result<(), FileError> {
     match item.target.len() {
         length if length > LONGEST_NAME => Err(FileError::NameTooLong { length }),
@@ -256,5 +256,5 @@ pub(super) fn refuse_long_name(item: &Item) -> Result<(), FileError> {
     }
 }
 
-/// The longest name that Linux has for files, in bytes.
+/// The longest file name on Linux, in bytes.
 const LONGEST_NAME: usize = 255;

@@ -1,7 +1,7 @@
-//! Read-only directories of the target tree. An earlier run has given them the mode of their source, such as
-//! 0555, of which Go's module cache is full, and then not even their owner can make names there. One in
-//! which this run has to is writable until its end. A directory with another mode than its source's stays as
-//! it is: its user has chosen that.
+//! Read-only directories of the target tree. An earlier run has given them the mode of their
+//! source, such as 0555, of which Go's module cache is full, and then not even their owner can make
+//! names there. A directory in which this run must make names is writable until the run ends. A
+//! directory with another mode than its source's stays as it is: its user has chosen that.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -32,9 +32,9 @@ pub(super) struct Opened {
     directories: Mutex<HashMap<Identity, Closing>>,
 }
 
-/// How one is closed again.
+/// How to close a directory again.
 struct Closing {
-    /// Where it lies below the root of the target tree.
+    /// Its location below the root of the target tree.
     location: Arc<Location>,
     mode: Mode,
 }
@@ -46,7 +46,7 @@ impl Opened {
 }
 
 impl TreeWork<'_> {
-    /// Does something in the counterpart of a directory, which is made writable first if it has to be.
+    /// Calls `act` for the counterpart of a directory, which is made writable first if necessary.
     pub(super) fn in_target<T>(
         &self,
         directory: &Directory,
@@ -62,8 +62,9 @@ impl TreeWork<'_> {
         }
     }
 
-    /// The same in the directory at this place below the root of the target tree, whose source has the other
-    /// place. One whose source has gone may be emptied, as its user has agreed to.
+    /// The same for the directory at `location` below the root of the target tree, whose source has
+    /// the location `source`. A directory whose source is gone may be emptied, as its user has
+    /// agreed.
     pub(super) fn in_target_at<T>(
         &self,
         root: &Directory,
@@ -86,7 +87,7 @@ impl TreeWork<'_> {
         }
     }
 
-    /// Whether names can be made in the counterpart of a directory, once it is writable.
+    /// Checks whether names can be made in the counterpart of a directory, once it is writable.
     pub(super) fn may_make_in(&self, directory: &Directory, target: &Made) -> Result<(), Errno> {
         access::may_make(target.as_fd()).or_else(|errno| {
             let there = fstat(target.as_fd())?;
@@ -110,10 +111,10 @@ impl TreeWork<'_> {
         }
     }
 
-    /// Gives all of them their modes back. `path` is what the user calls the target.
+    /// Gives all of them their modes back. `path` is the user's name for the target.
     pub(super) fn close_directories(&self, root: &Directory, path: &Path) {
         let mut all: Vec<_> = self.opened.lock().drain().collect();
-        // Those in others come first.
+        // Nested directories come first.
         all.sort_by_key(|(_, closing)| Reverse(closing.location.depth()));
         let Some(target) = &root.target else { return };
         let targets = &mut Descent::new(target.as_fd(), false);
@@ -142,7 +143,7 @@ impl TreeWork<'_> {
         if !self.writes() || !self.is_read_only(&there, source) {
             return false;
         }
-        // From here on an interruption waits.
+        // From here on, an interruption waits.
         self.note_opened(identity, Closing { location: location.clone(), mode }, &mut opened);
         if fchmod(target, mode | Mode::RWXU).is_err() {
             return false;
@@ -162,11 +163,11 @@ impl TreeWork<'_> {
         }
     }
 
-    /// Whether a directory is this user's, and read-only as its source is.
+    /// Returns whether a directory is this user's, and read-only like its source.
     fn is_read_only(&self, there: &Stat, source: Option<BorrowedFd<'_>>) -> bool {
         let mode = permissions(there);
         let has_mode_of_source = match source {
-            // One that is to be deleted.
+            // A directory to be deleted.
             None => true,
             Some(source) => {
                 self.directories.is_target(Identity::of(there))
@@ -182,7 +183,7 @@ impl TreeWork<'_> {
     }
 }
 
-/// Gives a directory its mode back, unless it has gone or another is in its place.
+/// Gives a directory its mode back, unless it is gone or was replaced.
 fn close(targets: &mut Descent<'_>, identity: Identity, closing: &Closing) -> Result<(), Errno> {
     let directory = match targets.to(&closing.location) {
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(()),

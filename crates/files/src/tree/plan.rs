@@ -18,8 +18,9 @@ use crate::segment::{SegmentError, Segments};
 use crate::source::Source;
 
 impl TreeWork<'_> {
-    /// Checks all that can keep a file from being done but damage, which only reading all of it
-    /// would show, and a full disk. `replaces` says that an output of an older state is there.
+    /// Checks everything that can keep a file from being done, except damage, which only reading
+    /// the whole file would show, and a full disk. `replaces` says that an output of an older state
+    /// exists.
     pub(super) fn plan(
         &self,
         directory: &Arc<Directory>,
@@ -57,7 +58,7 @@ impl TreeWork<'_> {
         Ok(())
     }
 
-    /// Checks that an output could have its name, or take that of what has it.
+    /// Checks that an output could have its name, or replace the entry that has it.
     fn check_name(
         &self,
         directory: &Directory,

@@ -7,12 +7,12 @@ use std::sync::{Mutex, MutexGuard};
 use crate::{Control, Failure, FileError, FileOutcome, Notice, Options, Report};
 use evener_core::IgnorePoison;
 
-/// Counts and lists that workers add to while they work.
+/// Counts and lists that workers extend while they work.
 pub(super) struct Record<'a> {
     control: &'a Control,
     options: &'a Options,
     root: &'a Path,
-    /// Files that were fed, and those of which it is known what became of them.
+    /// Files that were fed, and those whose outcome is known.
     fed: AtomicU64,
     settled: AtomicU64,
     files: AtomicU64,
@@ -34,7 +34,7 @@ struct Lists {
 }
 
 impl<'a> Record<'a> {
-    /// `root` is what the user calls the source; the paths of failures begin with it.
+    /// `root` is the user's name for the source; the paths of failures begin with it.
     pub(super) fn new(options: &'a Options, root: &'a Path) -> Record<'a> {
         Record {
             control: &options.control,
@@ -55,14 +55,14 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// So many files become tasks. Each is to be done, to fail or to be left.
+    /// Counts files that become tasks. Each is to be done, to fail or to be left.
     pub(super) fn fed(&self, files: u64) {
         self.fed.fetch_add(files, Ordering::Relaxed);
         self.control.found(files, 0);
     }
 
-    /// A file (given by its path below the root) was done; `updated` says that it has replaced the
-    /// output of an older state.
+    /// Records that a file (given by its path below the root) was done; `updated` says that it has
+    /// replaced the output of an older state.
     pub(super) fn done(
         &self,
         path: impl FnOnce() -> PathBuf,
@@ -81,7 +81,7 @@ impl<'a> Record<'a> {
         self.control.completed_file();
     }
 
-    /// A file was complete already.
+    /// Records that a file was already complete.
     pub(super) fn skipped(&self, path: impl FnOnce() -> PathBuf, bytes: u64) {
         self.tell(path, FileOutcome::Skipped);
         self.files_skipped.fetch_add(1, Ordering::Relaxed);
@@ -89,7 +89,7 @@ impl<'a> Record<'a> {
         self.control.done_bytes(bytes);
     }
 
-    /// A file's output needs no update.
+    /// Records that a file's output needs no update.
     pub(super) fn unchanged(&self, path: impl FnOnce() -> PathBuf, bytes: u64) {
         self.tell(path, FileOutcome::Unchanged);
         self.files_unchanged.fetch_add(1, Ordering::Relaxed);
@@ -97,7 +97,7 @@ impl<'a> Record<'a> {
         self.control.done_bytes(bytes);
     }
 
-    /// An output got another mode, and was up to date otherwise.
+    /// Records that an output got another mode, and was otherwise up to date.
     pub(super) fn changed_mode(&self, path: impl FnOnce() -> PathBuf, bytes: u64) {
         self.tell(path, FileOutcome::Updated);
         self.files_updated.fetch_add(1, Ordering::Relaxed);
@@ -105,13 +105,14 @@ impl<'a> Record<'a> {
         self.control.done_bytes(bytes);
     }
 
-    /// A further name of a file (given by its path below the root) was made, or would be.
+    /// Records that a further name of a file (given by its path below the root) was made, or would
+    /// be.
     pub(super) fn linked(&self, path: impl FnOnce() -> PathBuf) {
         self.tell(path, FileOutcome::Linked);
         self.settle();
     }
 
-    /// The output with this path, whose source has gone, was removed.
+    /// Records that the output with this path, whose source is gone, was removed.
     pub(super) fn deleted(&self, path: &Path) {
         self.files_deleted.fetch_add(1, Ordering::Relaxed);
         if let Some(listener) = &self.options.listener {
@@ -119,25 +120,25 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Whether outputs of the source were there before.
+    /// Returns whether outputs of the source existed before.
     pub(super) fn found_outputs(&self) -> bool {
         let found = [&self.files_updated, &self.files_unchanged, &self.files_skipped];
         found.iter().any(|number| number.load(Ordering::Relaxed) > 0)
     }
 
-    /// Whether this failed (given by its path below the root).
+    /// Returns whether an entry (given by its path below the root) failed.
     pub(super) fn has_failed(&self, path: &Path) -> bool {
         let path = self.full(path);
         self.lists().failures.iter().any(|failure| failure.path == path)
     }
 
-    /// Whether everything so far was done.
+    /// Returns whether everything so far was done.
     pub(super) fn is_success(&self) -> bool {
         !self.interrupted.load(Ordering::Relaxed) && self.lists().failures.is_empty()
     }
 
-    /// A file that was fed (given by its path below the root) could not be done. It is not among
-    /// those done. What an interruption leaves undone is no failure of the file.
+    /// Records that a file that was fed (given by its path below the root) could not be done. It is
+    /// not among those done. A file left undone by an interruption has not failed.
     pub(super) fn failed_file(&self, path: &Path, error: FileError) {
         if error != FileError::Interrupted {
             self.settle();
@@ -145,41 +146,43 @@ impl<'a> Record<'a> {
         self.failed(path, error);
     }
 
-    /// Something went wrong with an entry that was not fed as a file, or with one that was counted
-    /// already (given by its path below the root).
+    /// Records a failure of an entry that was not fed as a file, or that was already counted (given
+    /// by its path below the root).
     pub(super) fn failed(&self, path: &Path, error: FileError) {
         self.failed_of(self.full(path), error);
     }
 
-    /// A file (given by its path below the root) was done, but changed while it was read.
+    /// Records that a file (given by its path below the root) was done, but changed while it was
+    /// read.
     pub(super) fn stored_changing(&self, path: &Path) {
         self.failed(path, FileError::StoredChanging);
     }
 
-    /// An entry of the source (given by its path below the root) was left out on purpose.
+    /// Records that an entry of the source (given by its path below the root) was left out on
+    /// purpose.
     pub(super) fn left_out(&self, path: &Path, reason: impl Into<String>) {
         self.left_out.fetch_add(1, Ordering::Relaxed);
         self.notice(path, reason);
     }
 
-    /// As [`Record::left_out`], of a file that was fed.
+    /// As [`Record::left_out`], for a file that was fed.
     pub(super) fn left_out_file(&self, path: &Path, reason: impl Into<String>) {
         self.left_out(path, reason);
         self.settle();
     }
 
-    /// There is something to know of an entry (given by its path below the root).
+    /// Records a notice about an entry (given by its path below the root).
     pub(super) fn notice(&self, path: &Path, reason: impl Into<String>) {
         let notice = Notice { path: self.full(path), reason: reason.into() };
         self.lists().notices.push(notice);
     }
 
-    /// As [`Record::notice`], of what has this path and is none of the source.
+    /// As [`Record::notice`], for a path that is not below the source.
     pub(super) fn notice_of(&self, path: PathBuf, reason: impl Into<String>) {
         self.lists().notices.push(Notice { path, reason: reason.into() });
     }
 
-    /// As [`Record::failed`], of what has this path and is no file of the source.
+    /// As [`Record::failed`], for a path that is not a file of the source.
     pub(super) fn failed_of(&self, path: PathBuf, error: FileError) {
         if error == FileError::Interrupted {
             self.interrupted.store(true, Ordering::Relaxed);
@@ -188,8 +191,8 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Moves everything into the report, the lists sorted by path. A file that was fed and lost is a
-    /// failure of the whole.
+    /// Moves everything into the report, with the lists sorted by path. A file that was fed and
+    /// lost is a failure of the whole operation.
     pub(super) fn into_report(self, report: &mut Report) {
         let settled = self.settled.load(Ordering::Relaxed);
         let lost = self.fed.load(Ordering::Relaxed).saturating_sub(settled);

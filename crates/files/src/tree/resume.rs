@@ -29,17 +29,17 @@ pub(super) enum Existing {
     Undone,
     /// There is one of an older state of the source.
     Outdated,
-    /// To tell takes more room beside the files that the worker has begun.
+    /// Checking it takes more room than the files already begun by the worker leave.
     Full,
 }
 
 impl TreeWork<'_> {
-    /// With `Options::resume` or `Options::update`: whether a file's output is complete. An output
-    /// never has its final name before it is, so one of the right size and time is taken for
-    /// complete if its header fits the key. Its content is not looked at.
+    /// With `Options::resume` or `Options::update`: finds out whether a file's output is complete.
+    /// An output gets its final name only when it is complete, so an output of the right size and
+    /// time counts as complete if its header fits the key. Its content is not examined.
     ///
-    /// `input` and `scratch` are what is left of the worker's buffers; `is_all` says that they
-    /// are whole.
+    /// `input` and `scratch` are the unused parts of the worker's buffers; `is_all` says that they
+    /// are the whole buffers.
     ///
     /// # Errors
     /// When another file has the output's name and may not be replaced, or the key is not the
@@ -89,7 +89,8 @@ impl TreeWork<'_> {
                 false => Err(error.into()),
             };
         }
-        // Sources are removed only when this very run has verified the output: make it again.
+        // A source is removed only after this very run has verified its output, so the output is
+        // made again.
         if self.options.remove_source {
             return Ok(Existing::Undone);
         }
@@ -99,8 +100,8 @@ impl TreeWork<'_> {
         Ok(Existing::Complete)
     }
 
-    /// Checks that the sealed one of source and output was made with the key, as far as the
-    /// format shows it.
+    /// Checks that the sealed file, source or output, was made with the key, as far as the format
+    /// shows it.
     #[allow(clippy::too_many_arguments, reason = "they are what one look needs")]
     pub(super) fn check_existing(
         &self,
@@ -136,8 +137,8 @@ impl TreeWork<'_> {
         })
     }
 
-    /// Checks that a sealed file's header fits a key; where the header does not show that, its
-    /// first chunk. Files of `openssl enc` show nothing.
+    /// Checks that a sealed file's header fits a key, or its first chunk if the header does not
+    /// show that. Files of `openssl enc` show nothing.
     pub(super) fn check_header(
         &self,
         sealed: &Source,
@@ -161,13 +162,14 @@ impl TreeWork<'_> {
         Ok(())
     }
 
-    /// Which of size and time shows that a file is no output of a source as it is, with both values.
+    /// The difference in size or time, with both values, if a file is not the output of a source in
+    /// its current state.
     pub(super) fn difference(&self, there: &Stat, source: &Source) -> Option<String> {
         let lengths = self.keys.recipes().filter_map(|recipe| self.lengths(recipe, source));
         difference(there, source.status(), lengths)
     }
 
-    /// How long an output of a source is; padding that is not read yet leaves several lengths.
+    /// The length of a source's output; unread padding leaves several possible lengths.
     fn lengths(&self, recipe: &Recipe, source: &Source) -> Option<RangeInclusive<u64>> {
         let geometry = recipe.geometry();
         match self.operation {
@@ -188,7 +190,7 @@ impl TreeWork<'_> {
     }
 }
 
-/// Which of size and time shows that a file is none that has the time of `source` and one of these
+/// The difference in size or time, if a file does not have the time of `source` and one of these
 /// lengths.
 pub(super) fn difference(
     there: &Stat,
@@ -220,20 +222,21 @@ pub(super) fn difference(
     (!differences.is_empty()).then(|| differences.join(", and "))
 }
 
-/// Whether an output has the time at which its source was modified, as far as its file system keeps it.
+/// Returns whether an output has its source's time of modification, as far as its file system keeps
+/// it.
 pub(super) fn has_time_of(output: &Stat, source: &Stat) -> bool {
     is_same_time(modified(source), modified(output))
 }
 
-/// Whether an output's time, in seconds and nanoseconds, is its source's, as one of the kinds of
-/// file systems keeps it: each cuts off what is finer than its own times.
+/// Returns whether an output's time, in seconds and nanoseconds, is its source's as kept by one of
+/// the kinds of file systems: each cuts off the part finer than its own times.
 fn is_same_time(source: (i64, i64), output: (i64, i64)) -> bool {
     let (seconds, nanoseconds) = source;
     KEPT_NANOSECONDS.iter().any(|unit| output == (seconds, nanoseconds - nanoseconds % unit))
         || output == (seconds - seconds.rem_euclid(2), 0)
 }
 
-/// What times are multiples of within a second: on most file systems, on NTFS, on those that keep
+/// The units of times within a second: on most file systems, on NTFS, on those that keep
 /// microseconds, on exFAT, and on those that keep whole seconds. FAT keeps every other second.
 const KEPT_NANOSECONDS: [i64; 5] = [1, 100, 1_000, 10_000_000, 1_000_000_000];
 
@@ -254,7 +257,7 @@ mod tests {
         }
         let others = [(source.0 + 1, 0), (source.0 - 1, 123_456_700), (source.0 - 2, 0)];
         assert!(others.iter().all(|other| !is_same_time(source, *other)));
-        // What is finer than the source's own time shows another.
+        // A part finer than the source's own time shows a different time.
         assert!(!is_same_time((source.0, 0), (source.0, 1)));
         assert!(is_same_time((-1, 5), (-2, 0)) && is_same_time((-1, 5), (-1, 0)));
     }

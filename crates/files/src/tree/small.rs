@@ -23,7 +23,7 @@ use crate::source::Source;
 use crate::trail::Seen;
 use crate::workspace::Workspace;
 
-/// A file that has been read, and where its bytes lie in the worker's buffers.
+/// A file that has been read, and the location of its bytes in the worker's buffers.
 struct Small {
     item: Item,
     source: Source,
@@ -35,13 +35,13 @@ struct Small {
     header: Option<Header>,
 }
 
-/// Where a file may begin in a buffer: at multiples of so many bytes. See [`evener_core::WipedBuffer`].
+/// A file begins in a buffer at a multiple of this many bytes. See [`evener_core::WipedBuffer`].
 const PLACE: usize = 64;
 
-/// How many files a worker has open at once for an engine that wants many bytes.
+/// The number of files that a worker has open at once for an engine that wants many bytes.
 const MOST_OPEN: usize = 128;
 
-/// The length of a file's result, and how it was verified.
+/// The length of a file's result, and its verification.
 type Processed = (Result<usize, FileError>, Seen);
 
 /// The result of opening a file.
@@ -68,7 +68,7 @@ impl TreeWork<'_> {
         let direction = self.operation.direction();
         let cipher = self.keys.primary().cipher();
         let most = match worker.engine().offer(cipher, direction) {
-            // Reading an output back to compare it takes the buffers that the others lie in.
+            // Reading an output back to compare it takes the buffers that hold the others.
             _ if self.options.remove_source => 1,
             // As many as fit the buffers.
             Some(offer) if offer.bytes > 0 => MOST_OPEN,
@@ -76,7 +76,7 @@ impl TreeWork<'_> {
             None => 1,
         };
         let mut files = files.into_iter().peekable();
-        // An engine may ask for more than there are.
+        // An engine may ask for more files than there are.
         let most = most.min(files.len());
         let mut group: Vec<Small> = Vec::with_capacity(most);
         while let Some(item) = files.peek() {
@@ -150,7 +150,7 @@ impl TreeWork<'_> {
         }
         let length = source.length();
         if length > input.len() as u64 {
-            // Beginning it takes the buffers that the others lie in.
+            // Beginning it takes the buffers that hold the others.
             if !group.is_empty() {
                 return Ok(Begun::Full);
             }
@@ -217,7 +217,7 @@ impl TreeWork<'_> {
         Ok(())
     }
 
-    /// Keeps the names of those files that have jobs which were not verified.
+    /// Keeps the names of the files with unverified jobs.
     fn note_unverified(
         &self,
         directory: &Arc<Directory>,
@@ -226,7 +226,7 @@ impl TreeWork<'_> {
         workspace: &Workspace,
         worker: &Worker<'_>,
     ) {
-        // What is read back is verified as a whole.
+        // Outputs that are read back are verified as a whole.
         if !worker.is_watched() || self.options.remove_source {
             return;
         }
@@ -238,7 +238,7 @@ impl TreeWork<'_> {
         }
     }
 
-    /// Writes a processed file. `length` is that of the result, without a header.
+    /// Writes a processed file. `length` is the length of the result, without a header.
     fn finish_small(
         &self,
         directory: &Arc<Directory>,
@@ -276,7 +276,7 @@ impl TreeWork<'_> {
     }
 }
 
-/// Runs all jobs of a group and returns each file's result length, and how it was verified.
+/// Runs all jobs of a group and returns each file's result length and verification.
 fn process_group(
     group: &[Small],
     cipher: Cipher,
@@ -317,7 +317,7 @@ fn process_group(
     })
 }
 
-/// The rest of a batch of files after an engine failed: open files and files that were not opened.
+/// The rest of a batch of files after an engine failed: open files and unopened files.
 fn returned(
     directory: &Arc<Directory>,
     group: &mut Vec<Small>,

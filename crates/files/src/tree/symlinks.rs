@@ -1,4 +1,4 @@
-//! Symbolic links, which are made again as they are.
+//! Symbolic links, which are recreated as they are.
 
 use std::ffi::{CStr, OsStr};
 use std::os::fd::AsFd;
@@ -49,7 +49,7 @@ impl TreeWork<'_> {
         Ok(())
     }
 
-    /// Makes a symbolic link to `text`, in the place of what has its name if that may be.
+    /// Makes a symbolic link to `text`, replacing the entry of its name if that is allowed.
     fn make_symlink(
         &self,
         directory: &Directory,
@@ -107,8 +107,8 @@ impl TreeWork<'_> {
     }
 }
 
-/// Refuses a symbolic link in the place of what is none: nothing tells whether a file there is
-/// the output of another source.
+/// Refuses to replace anything but a symbolic link with one: a file there may be the output of
+/// another source.
 fn refuse_no_link(target: &Made, name: &CStr) -> Result<(), FileError> {
     let name = OsStr::from_bytes(name.to_bytes());
     match kind_of_name(target.as_fd(), name) {

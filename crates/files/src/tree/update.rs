@@ -21,8 +21,9 @@ use crate::segment::SegmentError;
 use crate::source::Source;
 
 impl TreeWork<'_> {
-    /// With `Options::update`: whether the output `there` is that of its source as it is now. One
-    /// that is, but for its mode and what else is kept, gets that from the source.
+    /// With `Options::update`: finds out whether the output `there` belongs to its source's current
+    /// state. If only its mode or other kept metadata differ, the output gets those from the
+    /// source.
     ///
     /// # Errors
     /// When the output may not be replaced, as [`Options::update`](crate::Options::update) says.
@@ -68,7 +69,7 @@ impl TreeWork<'_> {
     }
 
     /// Gives an output the mode of its source, and the owner and extended attributes if those are
-    /// kept, where it has others. Returns whether it has them only now.
+    /// kept, where they differ. Returns whether that changed them.
     fn carry_mode(
         &self,
         target: &Made,
@@ -99,7 +100,7 @@ impl TreeWork<'_> {
             return Ok(true);
         }
         self.metadata.set_mode(output.as_fd(), wanted)?;
-        // Some filesystems keep no modes, and say nothing.
+        // Some filesystems keep no modes, and report no error.
         let has_mode = permissions(&fstat(&output).map_err(&system)?) == wanted;
         if !has_mode {
             self.metadata.unkept.modes.note();
@@ -107,7 +108,7 @@ impl TreeWork<'_> {
         Ok(has_mode)
     }
 
-    /// Refuses to replace a file that does not look as if Evener had made it of a source.
+    /// Refuses to replace a file that does not look like one that Evener made from a source.
     pub(super) fn refuse_foreign(
         &self,
         directory: BorrowedFd<'_>,

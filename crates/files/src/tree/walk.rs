@@ -27,7 +27,7 @@ use crate::temporary::{is_temporary_name, sweep};
 use crate::wrapped_key::is_wrapped_key_in;
 use crate::{FileError, Operation};
 
-/// A directory on the way down, with the subdirectories that are yet to be entered.
+/// A directory on the way down, with the subdirectories still to be entered.
 struct Level {
     location: Arc<Location>,
     status: Stat,
@@ -35,9 +35,9 @@ struct Level {
 }
 
 impl TreeWork<'_> {
-    /// Walks the tree depth first. Of a directory, first all files are fed, then each
-    /// subdirectory is entered; open at a time are some of the directories on the way down and
-    /// those whose files wait in the queue.
+    /// Walks the tree depth first. It feeds all files of a directory first, then enters each
+    /// subdirectory. At any time, some of the directories on the way down are open, and those whose
+    /// files wait in the queue.
     pub(super) fn walk(&self, root: &Arc<Directory>, queue: &Queue<Task>) {
         if let Some(target) = &root.target {
             self.directories.is_new_target(target.identity);
@@ -94,7 +94,7 @@ impl TreeWork<'_> {
             Made::of(directory, false)
         };
         let target = match &above.target {
-            // A plan goes on where there is no counterpart.
+            // A plan continues without a counterpart.
             Some(target) if self.writes() => Some(open_target(target)?),
             Some(target) => open_target(target).ok(),
             None => None,
@@ -112,7 +112,7 @@ impl TreeWork<'_> {
         }))
     }
 
-    /// Records why neither a subdirectory nor those that are left beside it can be entered.
+    /// Records why a subdirectory and the remaining ones beside it can't be entered.
     fn fail_subdirectories(&self, level: Option<&mut Level>, name: OsString, error: &FileError) {
         let Some(Level { location, subdirectories, .. }) = level else { return };
         for name in subdirectories.drain(..).chain([name]) {
@@ -120,8 +120,8 @@ impl TreeWork<'_> {
         }
     }
 
-    /// Opens a subdirectory and makes its counterpart; `None` if it is left out. `above` has the directories
-    /// on the way there, and `device` is that of the root.
+    /// Opens a subdirectory and makes its counterpart; `None` if it is left out. `above` has the
+    /// directories on the way there, and `device` is the root's device.
     fn descend(
         &self,
         parent: &Directory,
@@ -180,8 +180,8 @@ impl TreeWork<'_> {
         Ok(Some(Arc::new(Directory { source, target, location, follows, claims })))
     }
 
-    /// Makes (or finds) a directory of the target tree. In a new one its owner can work; what it lacks
-    /// of its own mode comes when everything in it is done.
+    /// Makes (or finds) a directory of the target tree. A new one is usable by its owner; it gets
+    /// the rest of its own mode when everything in it is done.
     fn counterpart(
         &self,
         (directory, parent): (&Directory, &Made),
@@ -259,7 +259,7 @@ impl TreeWork<'_> {
         Ok(Level { location: directory.location.clone(), status, subdirectories })
     }
 
-    /// Removes what killed runs have left unfinished in the target of a directory, where outputs of
+    /// Removes unfinished files of killed runs from the target of a directory, if outputs of
     /// earlier runs are expected.
     pub(super) fn sweep_target(&self, directory: &Directory) -> Result<(), FileError> {
         match &directory.target {
@@ -277,7 +277,7 @@ impl TreeWork<'_> {
         self.push(queue, Task::Files { directory: directory.clone(), files });
     }
 
-    /// Decides what to do with an entry, and does it if it is a symbolic link.
+    /// Decides the action for an entry, and recreates it if it is a symbolic link.
     fn sort(&self, directory: &Directory, entry: &RawDirEntry<'_>) -> Result<Entry, FileError> {
         let name = OsStr::from_bytes(entry.file_name().to_bytes());
         let source = directory.source.as_fd();
@@ -290,9 +290,9 @@ impl TreeWork<'_> {
             kind = FileType::from_raw_mode(found.st_mode);
             status = Some(found);
         }
-        // Where everything is taken, no path need be built.
+        // If everything is taken, no path need be built.
         let takes_all = self.options.selection.takes_everything();
-        // What a link that is followed leads to.
+        // Refuses a followed link into a file system of the kernel.
         let refuse_link = || match (self.around, &status) {
             (Some(around), Some(found)) if entry.file_type() != kind => {
                 around.refuse_link(source, name, found)
@@ -334,8 +334,8 @@ impl TreeWork<'_> {
         }
     }
 
-    /// What globs and paths are compared with: a file's path below the root, without the suffix
-    /// that encrypting has given its name.
+    /// The path that globs and paths are compared with: a file's path below the root, without the
+    /// suffix that encryption appends.
     fn plain_path(&self, directory: &Directory, name: &OsStr) -> PathBuf {
         let stem = match self.operation {
             Operation::Encrypt => None,
@@ -359,7 +359,7 @@ impl TreeWork<'_> {
             return Ok(Entry::Done);
         }
         if sealed && is_wrapped_key_in(directory.source.as_fd(), name, directory.follows) {
-            // One that this run opens files with is in use.
+            // A wrapped key that opens files in this run is in use.
             let flags = AtFlags::empty();
             let is_used = statat(&directory.source, name, flags)
                 .is_ok_and(|status| self.options.protected.contains(&status));
@@ -383,8 +383,8 @@ impl TreeWork<'_> {
         Ok(Entry::File(Item::new(name, target)))
     }
 
-    /// Refuses a symbolic link or a directory that has the name of the output of a file beside
-    /// it: their names stay as they are, and which of the two came first would be chance.
+    /// Refuses a symbolic link or a directory that has the name of a neighbouring file's output:
+    /// their names stay as they are, and chance would decide which of the two came first.
     pub(super) fn refuse_collision(
         &self,
         directory: &Directory,
@@ -414,7 +414,7 @@ enum Entry {
     Done,
 }
 
-/// Of a directory that was open before and is another one now.
+/// For a directory that was open before and has been replaced.
 pub(super) const MOVED: &str = "the directory that it is in was moved or replaced meanwhile";
 
 const HOLDS_OUTPUTS: &str = "holds outputs of this run, so none of it is a source; choose an output directory apart from the source";
@@ -422,9 +422,9 @@ const HOLDS_OUTPUTS: &str = "holds outputs of this run, so none of it is a sourc
 const HOLDS_SOURCES: &str =
     "its output directory is one of the source; choose an output directory apart from the source";
 
-/// How many bytes of a directory are read at once.
+/// The bytes of a directory that are read at once.
 const NAMES_AT_ONCE: usize = 32 << 10;
 
-/// How many names travel in one task: enough that claiming costs little, few enough that the
-/// workers end together.
+/// The number of names in one task: enough that claiming costs little, few enough that the workers
+/// end together.
 const BATCH: usize = 32;

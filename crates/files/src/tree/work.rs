@@ -34,9 +34,9 @@ use crate::{FileError, KeyRing, Options};
 pub(super) enum Task {
     /// Some files of one directory.
     Files { directory: Arc<Directory>, files: Vec<Item> },
-    /// A file with unclaimed segments, for a further worker.
+    /// A file with unclaimed segments, for another worker.
     Large(Arc<Large>),
-    /// Segments that were claimed, and whose engine failed.
+    /// Claimed segments whose engine failed.
     Segments(Arc<Large>, Range<u64>),
 }
 
@@ -53,27 +53,27 @@ pub(super) struct TreeWork<'a> {
     pub(super) change_times: ChangeTimes,
     pub(super) committer: Committer,
     pub(super) directories: super::finish::Directories,
-    /// The read-only ones that are writable for the run.
+    /// The read-only directories that are writable for the run.
     pub(super) opened: Opened,
     /// The mount points of the source.
     pub(super) mounts: Mounts,
     /// The length of each of a worker's two buffers, in bytes.
     pub(super) room: usize,
-    /// At most so long are those of a worker whose engine wants many bytes at once.
+    /// The greatest length of those buffers for a worker whose engine wants many bytes at once.
     large_room: usize,
-    /// Output buffers for workers that leave theirs to the one that writes.
+    /// Output buffers for workers that leave theirs to the writing worker.
     pub(super) spares: Spares,
-    /// How many workers there are.
+    /// The number of workers.
     pub(super) workers: usize,
-    /// Whether one of the engines is guarded.
+    /// True if one of the engines is guarded.
     pub(super) is_watched: bool,
     /// The files that would be in doubt.
     pub(super) trails: Trails,
-    /// Which files are taken.
+    /// The files that are taken.
     pub(super) selection: Watch<'a>,
-    /// What links that are followed must not lead to.
+    /// The places that followed links must not lead to.
     pub(super) around: Option<&'a Around>,
-    /// What the user calls the directory that outputs go to.
+    /// The user's name for the output directory.
     pub(super) target: Option<PathBuf>,
 }
 
@@ -125,7 +125,7 @@ impl<'a> TreeWork<'a> {
         match endpoints {
             Endpoints::File { directory, item, .. } => {
                 self.record.fed(1);
-                // A directory that can't be read may be written to all the same.
+                // A directory that can't be read may still be written to.
                 let _ = self.sweep_target(directory);
                 let task = Task::Files { directory: directory.clone(), files: vec![item.clone()] };
                 self.push(queue, task);
@@ -134,8 +134,8 @@ impl<'a> TreeWork<'a> {
         }
     }
 
-    /// Feeds one task; what a queue that has stopped refuses is recorded as not done: because
-    /// the operation was stopped, or because the last engine has failed.
+    /// Feeds one task. If a stopped queue refuses it, it is recorded as not done, because the
+    /// operation was stopped or the last engine has failed.
     pub(super) fn push(&self, queue: &Queue<Task>, task: Task) {
         if let Err(task) = queue.push(task) {
             self.abandon(task, queue.failure().as_ref());
@@ -161,7 +161,7 @@ impl<'a> TreeWork<'a> {
         }
     }
 
-    /// Whether outputs are written.
+    /// Returns whether outputs are written.
     pub(super) fn writes(&self) -> bool {
         self.operation != Operation::Verify && !self.options.dry_run
     }
@@ -263,8 +263,8 @@ impl Work for TreeWork<'_> {
     }
 }
 
-/// Adds to some files of a directory those of the next tasks that are of the same directory, for an
-/// engine that wants many bytes at once.
+/// Adds the files of the next tasks for the same directory to a task's files, for an engine that
+/// wants many bytes at once.
 fn join(task: &mut Task, tasks: &mut VecDeque<Task>) {
     let Task::Files { directory, files } = task else { return };
     while let Some(Task::Files { directory: other, files: more }) = tasks.front_mut() {

@@ -3,7 +3,7 @@
 //! Linux lets one thread at a time write to a file: tmpfs, ext4, XFS and Btrfs lock the file for
 //! each write, and the threads that wait for the lock spin. So a worker whose segment is ready
 //! while another worker writes leaves it here in its buffer, takes a spare buffer, and continues
-//! with the next segment. The worker that writes goes on until nothing is left here. Without a
+//! with the next segment. The worker that writes continues until nothing is left here. Without a
 //! spare buffer a worker waits, asleep, until the writer has caught up.
 
 use std::collections::VecDeque;
@@ -28,7 +28,7 @@ struct State {
     waiting: VecDeque<Piece>,
 }
 
-/// What one segment, or several, became: bytes that belong at an offset of the output.
+/// The result of one or several segments: bytes that belong at an offset of the output.
 pub(super) struct Piece {
     buffer: WipedBuffer,
     pub(super) segments: Range<u64>,
@@ -49,11 +49,11 @@ pub(super) struct Writer<'a> {
 }
 
 impl Writing {
-    /// Hands in the first `length` bytes of `buffer`, which these segments became.
+    /// Hands in the first `length` bytes of `buffer`, the result of these segments.
     ///
     /// Either the caller becomes the file's writer: it writes them itself, and then everything that
-    /// [`Writer::next`] returns. Or the writer will do that, and `buffer` is another one of the same
-    /// length.
+    /// [`Writer::next`] returns. Or the current writer will write them, and `buffer` becomes
+    /// another buffer of the same length.
     pub(super) fn hand_in<'a>(
         &'a self,
         buffer: &mut WipedBuffer,
@@ -73,7 +73,7 @@ impl Writing {
         Some(Writer { writing: self, spares })
     }
 
-    /// Whether segments wait: a further worker would only add to them.
+    /// Returns whether segments wait: another worker would only add to them.
     pub(super) fn is_behind(&self) -> bool {
         !self.lock().waiting.is_empty()
     }
@@ -84,8 +84,8 @@ impl Writing {
 }
 
 impl Writer<'_> {
-    /// The next piece to write; `None` when all that was handed in is written, and the caller is no
-    /// longer the writer. `written` is the piece before, whose buffer is free now.
+    /// The next piece to write; `None` when everything handed in is written, and the caller is no
+    /// longer the writer. `written` is the previous piece, whose buffer is free now.
     pub(super) fn next(&mut self, written: Option<Piece>) -> Option<Piece> {
         let mut state = self.writing.lock();
         if let Some(piece) = written {
@@ -102,7 +102,7 @@ impl Writer<'_> {
 }
 
 impl Drop for Writer<'_> {
-    /// After a panic, too, no worker waits for this one.
+    /// Even after a panic, no worker waits for this one.
     fn drop(&mut self) {
         if std::thread::panicking() {
             let mut state = self.writing.lock();
@@ -112,8 +112,8 @@ impl Drop for Writer<'_> {
     }
 }
 
-/// Buffers for workers that leave theirs, for all files; made when they are first needed. Those of
-/// another length than the usual are [given](Spares::give_back) by the workers that need them.
+/// Buffers for workers that leave theirs, for all files; made when first needed. The workers that
+/// need buffers of an unusual length [give](Spares::give_back) them.
 pub(super) struct Spares {
     room: usize,
     state: Mutex<Unused>,
@@ -140,13 +140,13 @@ impl Spares {
             return None;
         }
         let left = unused.unmade.checked_sub(1)?;
-        // Without memory for a spare the writer's turn is waited for; later there may be some.
+        // Without memory for a spare, the worker waits for the writer; later there may be memory.
         let spare = zeros(self.room as u64).ok()?;
         unused.unmade = left;
         Some(spare)
     }
 
-    /// Adds a buffer that is not used.
+    /// Adds an unused buffer.
     pub(super) fn give_back(&self, buffer: WipedBuffer) {
         self.lock().buffers.push(buffer);
     }
@@ -156,7 +156,7 @@ impl Spares {
     }
 }
 
-/// How many pieces wait at most when sleeping workers are woken.
+/// The most pieces that wait when sleeping workers are woken.
 const CAUGHT_UP: usize = 2;
 
 #[cfg(test)]
@@ -183,7 +183,7 @@ mod tests {
         }
     }
 
-    /// What a worker does with each of its segments.
+    /// A worker's action for each of its segments.
     fn work(file: &File, writing: &Writing, spares: &Spares, offsets: impl Iterator<Item = u64>) {
         let mut buffer = WipedBuffer::zeros(ROOM);
         for offset in offsets {
