@@ -2,7 +2,7 @@
 
 use crate::Job;
 
-/// An empty list in the same memory, for jobs that borrow something else.
+/// An empty list in the same memory, for jobs that borrow other data.
 pub fn emptied<'b>(mut jobs: Vec<Job<'_>>) -> Vec<Job<'b>> {
     jobs.clear();
     // Collecting a vector's own iterator into elements of one layout reuses its allocation.

@@ -45,8 +45,8 @@ pub enum Cipher {
 }
 
 impl Cipher {
-    /// Every cipher that Evener knows, in the order in which it lists them, but those that only
-    /// files of `openssl enc` have.
+    /// Every cipher that Evener supports, in listing order, except those that only files of
+    /// `openssl enc` use.
     pub const ALL: &'static [Cipher] = &[
         Cipher::Aes128Ecb,
         Cipher::Aes192Ecb,
@@ -70,17 +70,17 @@ impl Cipher {
         Cipher::ChaCha20Poly1305,
     ];
 
-    /// Reads a name of `openssl enc`, in any case: those that [`FromStr`] reads, and those of
-    /// ciphers that only its files have.
+    /// Reads a cipher name of `openssl enc`, in any case: those that [`FromStr`] reads, and those
+    /// of ciphers that only files of `openssl enc` use.
     ///
     /// # Errors
-    /// When there is no such cipher, or Evener does not have it.
+    /// When there is no such cipher, or Evener does not support it.
     pub fn of_openssl_enc(name: &str) -> Result<Cipher, UnknownCipher> {
         name.parse().or_else(|error| EncCipher::find(name).map(Cipher::Enc).ok_or(error))
     }
 
-    /// All names that [`Cipher::of_openssl_enc`] reads, short ones too. Those of [`Cipher::ALL`]
-    /// come last.
+    /// All names that [`Cipher::of_openssl_enc`] reads, including short names. Those of
+    /// [`Cipher::ALL`] come last.
     pub fn names_of_openssl_enc() -> impl Iterator<Item = &'static str> {
         let short = ALIASES.iter().map(|(alias, _)| *alias);
         EncCipher::names().chain(short).chain(Cipher::ALL.iter().map(|cipher| cipher.name()))
@@ -140,7 +140,7 @@ impl Cipher {
         if self.is_authenticated() { 16 } else { 0 }
     }
 
-    /// Whether decryption detects changed ciphertext (GCM, ChaCha20-Poly1305).
+    /// Returns whether decryption detects changed ciphertext (GCM, ChaCha20-Poly1305).
     pub fn is_authenticated(self) -> bool {
         matches!(self.mode(), Mode::Gcm | Mode::Poly1305)
     }
@@ -243,7 +243,7 @@ pub enum Mode {
     Stream,
 }
 
-/// Whether a session encrypts or decrypts.
+/// The direction of a session: encryption or decryption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "the variants are the names")]
 pub enum Direction {

@@ -1,33 +1,34 @@
-//! Ciphers that files of `openssl enc` have and nothing else.
+//! Ciphers that only files of `openssl enc` use.
 
 use crate::Mode::{self, Cbc, Cfb, Ctr, Ecb, Ofb, Stream};
 
-/// A cipher that only OpenSSL does, and only for files of `openssl enc`, under its OpenSSL name.
+/// A cipher that only OpenSSL supports, and only for files of `openssl enc`, under its OpenSSL
+/// name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EncCipher(u8);
 
-/// What is to be known of one. Lengths are in bytes.
+/// The properties of a cipher. Lengths are in bytes.
 pub(crate) struct EncProperties {
     pub(crate) name: &'static str,
     pub(crate) mode: Mode,
     pub(crate) key_length: usize,
-    /// Of the algorithm; a stream cipher has the length of its IV here.
+    /// The algorithm's block length; for a stream cipher, the length of its IV.
     pub(crate) block_length: usize,
 }
 
 impl EncCipher {
-    /// All of them.
+    /// All of these ciphers.
     pub fn all() -> impl Iterator<Item = EncCipher> {
         (0..TABLE.len()).map(|index| EncCipher(index as u8))
     }
 
-    /// All names, short ones too.
+    /// All names, including short names.
     pub(crate) fn names() -> impl Iterator<Item = &'static str> {
         let short = ALIASES.iter().map(|(alias, _)| *alias);
         TABLE.iter().map(|(name, ..)| *name).chain(short)
     }
 
-    /// The one of this name or short name, in any case.
+    /// The cipher of this name or short name, in any case.
     pub(crate) fn find(name: &str) -> Option<EncCipher> {
         let alias = ALIASES.iter().find(|(alias, _)| alias.eq_ignore_ascii_case(name));
         let name = alias.map_or(name, |(_, name)| name);

@@ -24,25 +24,26 @@ pub trait Engine: Any + Send + Sync {
     /// When the engine does not offer the cipher, or can't serve another session now.
     fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError>;
 
-    /// Whether the engine has its own key, such as an object in a token, which never leaves it.
-    /// Such an engine processes only jobs without a key, in sessions without a key. With a key it
-    /// fails with [`EngineError::HoldsKey`].
+    /// Returns whether the engine has its own key, such as an object in a token, which never leaves
+    /// it. Such an engine processes only jobs without a key, in sessions without a key. With a key
+    /// it fails with [`EngineError::HoldsKey`].
     fn holds_key(&self) -> bool {
         false
     }
 
-    /// A buffer of so many zeros, in memory from which the engine copies to its device at once. Jobs
-    /// whose input and output lie in such buffers save it copies on the processor; jobs may lie
-    /// anywhere else, too. Only engines whose offer [names bytes](Offer::bytes) are asked.
+    /// A buffer of this many zero bytes, in memory from which the engine copies to its device
+    /// directly. Jobs whose input and output are in such buffers save the engine copies on the
+    /// processor; jobs may also be in any other memory. Callers ask only engines whose offer [names
+    /// bytes](Offer::bytes).
     ///
-    /// `None` for engines to which all memory is the same, and when there is no such memory left:
-    /// then any other buffer does. The buffer may outlive the engine and its sessions.
+    /// `None` for engines that gain nothing from special memory, and when no such memory is left:
+    /// any other buffer works then. The buffer may outlive the engine and its sessions.
     fn buffer(&self, bytes: usize) -> Option<WipedBuffer> {
         let _ = bytes;
         None
     }
 
-    /// How many jobs were done and verified so far; `None` when no guard wraps the engine.
+    /// The number of jobs done and verified so far; `None` when no guard wraps the engine.
     fn account(&self) -> Option<Account> {
         None
     }
@@ -53,11 +54,11 @@ pub trait Engine: Any + Send + Sync {
 pub struct Account {
     /// Jobs (and records) that the engine did and the guard passed on to the caller.
     pub jobs: u64,
-    /// How many of them the reference engine recomputed with the same result.
+    /// The number of these jobs that the reference engine recomputed with the same result.
     pub verified: u64,
-    /// Jobs that the reference engine did after the engine had failed.
+    /// Jobs that the reference engine processed after the engine failed.
     pub retreated: u64,
-    /// Why the engine was taken out of service.
+    /// The error that took the engine out of service.
     pub fault: Option<EngineError>,
 }
 
@@ -68,61 +69,60 @@ impl Account {
     }
 }
 
-/// An engine opened for one cipher, direction and key. One thread at a time uses it. The thread may
-/// change: a garbage collector may close a session on its own thread.
+/// An engine opened for one cipher, direction and key. One thread at a time uses it, though not
+/// always the same thread: a garbage collector may close a session on its own thread.
 ///
-/// A session allocates nothing per job: contexts, sockets and buffers are made when it opens.
+/// A session allocates nothing per job: it makes its contexts, sockets and buffers when it opens.
 pub trait Session: Send {
     /// Processes a batch of jobs and returns when all are done. The thread sleeps while a device
     /// works.
     ///
-    /// On return each job's [`outcome`](Job::outcome) is set. A job that no engine can process
-    /// (wrong tag, malformed length) is rejected in its outcome; this is no failure of the session.
-    /// Jobs whose outcome is not pending at the call are skipped.
+    /// On return each job's [`outcome`](Job::outcome) is set. The session rejects a job that no
+    /// engine can process (wrong tag, malformed length) in that job's outcome, and does not itself
+    /// fail. It skips jobs whose outcome is not pending at the call.
     ///
     /// # Errors
     /// The engine refused or failed. Jobs that are still [`Pending`](crate::Outcome::Pending) were
-    /// not done; their input is unchanged, and another engine can do them.
+    /// not done; their input is unchanged, and another engine can process them.
     fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError>;
 
     /// Processes one message and puts the result in its place.
     ///
     /// On return the job's [`outcome`](InPlaceJob::outcome) is set, as by [`Session::process`].
-    /// Where an engine can't work in place, the message goes through a small buffer, piece by
-    /// piece.
+    /// If an engine can't work in place, the message goes through a small buffer, piece by piece.
     ///
     /// # Errors
-    /// The engine refused or failed. [`InPlaceJob::done`] says how many bytes were replaced; the
-    /// rest is unchanged, and another engine can do it.
+    /// The engine refused or failed. [`InPlaceJob::done`] is the number of bytes replaced; the rest
+    /// is unchanged, and another engine can process it.
     fn process_in_place(&mut self, job: &mut InPlaceJob<'_>) -> Result<(), EngineError> {
         job.through_scratch(self)
     }
 
-    /// Processes records, messages of one length that lie at equal distances, with the
-    /// session's key.
+    /// Processes records (messages of one length at equal distances) with the session's key.
     ///
-    /// On return all records are [`done`](Records::done); those that no engine can process are
-    /// among the [`rejected`](Records::rejected). An engine without code for this layout gets the
-    /// records as jobs.
+    /// On return all records are [`done`](Records::done); the records that no engine can process
+    /// are among the [`rejected`](Records::rejected). An engine without code for this layout gets
+    /// the records as jobs.
     ///
     /// # Errors
-    /// The engine refused or failed. Another engine can do the records after [`Records::done`].
+    /// The engine refused or failed. Another engine can process the records after
+    /// [`Records::done`].
     fn process_records(&mut self, records: &mut Records<'_>) -> Result<(), EngineError> {
         records.through_jobs(self)
     }
 
-    /// Processes a batch that owns its data, as [`Session::process`] does one that borrows them. A
-    /// session that works on another thread needs no copies of such a batch.
+    /// Processes a batch that owns its data, as [`Session::process`] processes one that borrows its
+    /// data. A session that works on another thread needs no copies of such a batch.
     ///
     /// # Errors
-    /// As [`Session::process`]: the inputs are unchanged, and another engine can do the jobs that are
-    /// still pending.
+    /// As [`Session::process`]: the inputs are unchanged, and another engine can process the jobs
+    /// that are still pending.
     fn process_parcel(&mut self, parcel: &mut Parcel) -> Result<(), EngineError> {
         parcel.through_jobs(self)
     }
 
-    /// Verifies now what the session would verify when it closes. The session can be used
-    /// afterwards.
+    /// Verifies now what the session would otherwise verify when it closes. The session stays
+    /// usable.
     ///
     /// # Errors
     /// The engine computed a wrong result: its earlier jobs are in doubt.
@@ -131,11 +131,11 @@ pub trait Session: Send {
     }
 
     /// Announces how many bytes of output this session and those of other threads will write before
-    /// any of it is read. If that is more than the caches hold, the engine may bypass them.
+    /// anyone reads them. If that is more than the caches hold, the engine may bypass them.
     fn expect_output(&mut self, _bytes: usize) {}
 
-    /// CPU time that the session has used so far on threads other than the caller's, to be added to
-    /// the caller's CPU clock.
+    /// CPU time that the session has used so far on threads other than the caller's, which the
+    /// caller adds to its own CPU clock.
     fn cpu_elsewhere(&self) -> Duration {
         Duration::ZERO
     }
@@ -144,15 +144,15 @@ pub trait Session: Send {
 /// An engine's description, for people and for policies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
-    /// The name by which it is selected, such as `openssl` or `af_alg:DRIVER`.
+    /// The name that selects the engine, such as `openssl` or `af_alg:DRIVER`.
     pub name: String,
-    /// Where its work is done.
+    /// Where the engine computes.
     pub kind: Kind,
     /// Version, driver or device, for people: `OpenSSL 3.6.3`.
     pub detail: String,
 }
 
-/// Where an engine's work is done.
+/// Where an engine computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -166,23 +166,25 @@ pub enum Kind {
 /// The recommended use of an engine for one cipher and direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// Number of workers up to which throughput grows; the number of cores for CPU engines.
+    /// Number of workers up to which throughput grows; for CPU engines, the number of cores.
     pub depth: usize,
-    /// Recommended number of jobs in a batch; 1 for engines that gain nothing from more.
+    /// Recommended number of jobs in a batch; 1 for engines that gain nothing from larger batches.
     pub batch: usize,
-    /// Recommended number of bytes of input in a batch, for engines that copy to a device: so many
-    /// at once, in however many jobs. 0 for engines to which only the number of jobs matters.
+    /// Recommended number of bytes of input in a batch, however many jobs hold them, for engines
+    /// that copy to a device. 0 for engines to which only the number of jobs matters.
     pub bytes: usize,
     /// Number of processes that can have sessions at once; `None` for no limit. All processes get
-    /// the same number, whatever sessions are open.
+    /// the same number, regardless of open sessions.
     pub holders: Option<usize>,
-    /// How long the first session of a process takes to open, about. A run with less to do does not
-    /// wait for it. Zero for engines that open at once, and where nothing is known.
+    /// Approximate time that the first session of a process takes to open. A run with less work
+    /// than that does not wait for it. Zero for engines that open at once, and when the time is
+    /// unknown.
     pub opening: Duration,
 }
 
 impl Default for Offer {
-    /// One worker that does job after job, of an engine that opens at once and has no limits.
+    /// One worker that processes one job at a time, of an engine that opens at once and has no
+    /// limits.
     fn default() -> Offer {
         Offer { depth: 1, batch: 1, bytes: 0, holders: None, opening: Duration::ZERO }
     }
@@ -195,24 +197,24 @@ impl Offer {
     }
 }
 
-/// Number of jobs of a mean length that make a full batch, for a recommended number of jobs and
-/// of bytes.
+/// Number of jobs of mean length `length` that make a full batch, from the recommended numbers of
+/// jobs and bytes.
 pub fn batch_of((batch, bytes): (usize, usize), length: f64) -> f64 {
     let by_bytes = (bytes as f64 / length.max(1.0)).floor().min(MOST_JOBS);
     by_bytes.max(batch as f64).max(1.0)
 }
 
-/// So many jobs keep any device busy; longer lists of jobs only take memory.
+/// This many jobs keep any device busy; longer lists of jobs only take memory.
 const MOST_JOBS: f64 = 65_536.0;
 
-/// Cipher, direction and key of a session to open.
+/// Cipher, direction and key of a session to be opened.
 #[derive(Clone, Copy, Debug)]
 pub struct SessionRequest<'a> {
     /// The cipher.
     pub cipher: Cipher,
     /// Encrypt or decrypt.
     pub direction: Direction,
-    /// The key of every job without its own key; `None` when each job has its own, and for an
+    /// The key of every job without a key of its own; `None` when each job has its own, and for an
     /// engine that [holds its key](Engine::holds_key).
     pub key: Option<&'a Key>,
 }

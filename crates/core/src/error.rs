@@ -2,7 +2,7 @@
 
 use crate::{Cipher, Direction};
 
-/// Why an engine could not open a session or process a batch.
+/// The reason why an engine could not open a session or process a batch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
@@ -11,19 +11,19 @@ pub enum EngineError {
     NotOffered {
         /// The engine's name.
         engine: String,
-        /// What was asked for.
+        /// The cipher requested.
         cipher: Cipher,
-        /// What was asked for.
+        /// The direction requested.
         direction: Direction,
     },
     /// The key's length is not the cipher's.
     #[error("{cipher} takes a key of {expected} bytes, not {actual}")]
     KeyLength {
-        /// What the key was for.
+        /// The cipher that the key is for.
         cipher: Cipher,
-        /// In bytes.
+        /// Length in bytes.
         expected: usize,
-        /// In bytes.
+        /// Length in bytes.
         actual: usize,
     },
     /// Neither the job nor the session has a key.
@@ -38,15 +38,15 @@ pub enum EngineError {
         /// The engine's name.
         engine: String,
     },
-    /// The engine is not there or may not be used; the reason says what to do about it.
+    /// The engine is absent or unusable; the reason says how to fix that.
     #[error("engine `{engine}` is not available: {reason}")]
     Unavailable {
         /// The engine's name.
         engine: String,
-        /// In words.
+        /// The reason as text.
         reason: String,
     },
-    /// The operation was stopped while it waited for its turn at the engine.
+    /// The operation was stopped while it waited its turn for the engine.
     #[error("the wait for engine `{engine}` was interrupted")]
     Interrupted {
         /// The engine's name.
@@ -57,7 +57,7 @@ pub enum EngineError {
     WrongResult {
         /// The engine's name.
         engine: String,
-        /// Earlier jobs that were not verified.
+        /// The number of earlier jobs that were not verified.
         unverified: u64,
     },
     /// The engine failed while working.
@@ -65,12 +65,12 @@ pub enum EngineError {
     Failed {
         /// The engine's name.
         engine: String,
-        /// In words.
+        /// The reason as text.
         reason: String,
     },
 }
 
-/// The sentence about earlier jobs.
+/// The part of the message about earlier jobs.
 fn doubt(unverified: u64) -> String {
     match unverified {
         0 => String::new(),

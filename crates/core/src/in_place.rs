@@ -6,24 +6,24 @@ use crate::{
     Cipher, Direction, EngineError, Iv, Job, Mode, Outcome, Rejection, Session, WipedBuffer,
 };
 
-/// One message that is replaced by its result, for ciphers that keep the length: ECB, CBC without
-/// padding, and CTR. The session's key is used.
+/// One message that its result replaces, for ciphers that keep the length: ECB, CBC without
+/// padding, and CTR. It uses the session's key.
 ///
 /// The replaced bytes are gone, so the job counts them: an engine that fails leaves the bytes from
 /// [`InPlaceJob::done`] on unchanged, and sets [`InPlaceJob::iv`] to the IV with which another
-/// engine can continue there.
+/// engine can continue from there.
 pub struct InPlaceJob<'a> {
     /// The cipher that the session was opened for.
     pub cipher: Cipher,
     /// The direction that the session was opened for.
     pub direction: Direction,
-    /// The IV of what is left to do, of the cipher's [`Cipher::iv_length`].
+    /// The IV of the remaining bytes, of the cipher's [`Cipher::iv_length`].
     pub iv: Iv,
-    /// The message, of whole blocks for ECB and CBC; then its result.
+    /// The message, of whole blocks for ECB and CBC; afterwards, its result.
     pub data: &'a mut [u8],
-    /// How many bytes of the message have been replaced; set by the engine.
+    /// The number of message bytes replaced; the engine sets it.
     pub done: usize,
-    /// The result; set by the engine.
+    /// The result; the engine sets it.
     pub outcome: Outcome,
 }
 
@@ -36,7 +36,7 @@ impl<'a> InPlaceJob<'a> {
     /// Checks the job's lengths. Every engine calls this first and rejects the job on an error.
     ///
     /// # Errors
-    /// [`Rejection::Malformed`] says what is wrong.
+    /// [`Rejection::Malformed`] names the error.
     pub fn check(&self) -> Result<(), Rejection> {
         let wrong = if !matches!(self.cipher.mode(), Mode::Ecb | Mode::Cbc | Mode::Ctr) {
             "the cipher does not work in place"
@@ -52,8 +52,8 @@ impl<'a> InPlaceJob<'a> {
         Err(Rejection::Malformed(wrong))
     }
 
-    /// Does the job with a session that can't work in place: piece by piece, each copied back from
-    /// a buffer that fits the first-level cache and is wiped at the end.
+    /// Processes the job with a session that can't work in place: piece by piece, each copied back
+    /// from a buffer that fits the first-level cache and is wiped at the end.
     ///
     /// # Errors
     /// Those of [`Session::process`].
@@ -84,7 +84,7 @@ impl<'a> InPlaceJob<'a> {
                 Direction::Encrypt => &*result,
                 Direction::Decrypt => &*piece,
             };
-            // Nothing follows the last piece, so the IV after it is not needed.
+            // Nothing follows the last piece, so it needs no IV after it.
             self.iv = self.iv.following(self.cipher, ciphertext).unwrap_or(self.iv);
             piece.copy_from_slice(result);
             self.done = end;
@@ -107,14 +107,14 @@ impl fmt::Debug for InPlaceJob<'_> {
     }
 }
 
-/// In bytes; whole blocks of every cipher.
+/// In bytes; a multiple of every cipher's block length.
 const SCRATCH_LENGTH: usize = 16 << 10;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// "Encrypts" by adding the IV to every block, or chains like CBC; fails after some jobs.
+    /// "Encrypts" by XORing the IV into every block, or chains like CBC; fails after some jobs.
     struct Toy {
         chains: bool,
         direction: Direction,

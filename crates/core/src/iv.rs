@@ -32,10 +32,10 @@ impl Iv {
         &self.bytes[..usize::from(self.length)]
     }
 
-    /// The counter block after `blocks` more blocks, as NIST SP 800-38A's standard incrementing
+    /// The counter block after `blocks` more blocks, by NIST SP 800-38A's standard incrementing
     /// function over all 128 bits (big-endian, wrapping).
     ///
-    /// Meant for CTR, whose IV is one whole 16-byte block.
+    /// For CTR, whose IV is one whole 16-byte block.
     #[must_use]
     pub fn advanced(self, blocks: u64) -> Iv {
         debug_assert_eq!(usize::from(self.length), Iv::MAX_LENGTH);
@@ -47,7 +47,7 @@ impl Iv {
     /// of those whole blocks under this IV. For CTR the result is the counter block after them, for
     /// CBC the last block of ciphertext, for ECB no IV.
     ///
-    /// `None` for the other modes, whose messages can't be cut, when `ciphertext` is not whole
+    /// `None` for the other modes, whose messages can't be split, when `ciphertext` is not whole
     /// blocks, and when the IV has the wrong length.
     #[must_use]
     pub fn following(self, cipher: Cipher, ciphertext: &[u8]) -> Option<Iv> {

@@ -6,8 +6,8 @@ use crate::{Cipher, Direction, Iv, Key, Mode, Padding, padding};
 
 /// One message (a file, a segment of a file, a record) with its IV.
 ///
-/// A job borrows its input and its output, which never overlap. The input is never written to, so
-/// another engine can do a job that one engine did not finish.
+/// A job borrows its input and its output, which never overlap. Engines never write to the input,
+/// so another engine can process a job that one engine did not finish.
 ///
 /// Shapes, for a message of *n* bytes:
 ///
@@ -18,24 +18,24 @@ use crate::{Cipher, Direction, Iv, Key, Mode, Padding, padding};
 /// | CTR, XTS | n → n (XTS: n ≥ 16) | n → n |
 /// | GCM, ChaCha20-Poly1305 | n → n + 16, the tag last (RFC 5116) | n + 16 → n |
 ///
-/// The output may be longer than needed; only the first [`Job::output_length`] bytes are
-/// written to.
+/// The output may be longer than needed; engines write only to its first [`Job::output_length`]
+/// bytes.
 pub struct Job<'a> {
     /// The IV, of the cipher's [`Cipher::iv_length`].
     pub iv: Iv,
-    /// This message's own key; `None` uses the session's, or the one that the engine holds.
+    /// This message's own key; `None` uses the session's key or the engine's own.
     pub key: Option<&'a Key>,
     /// Additional authenticated data; empty for ciphers that are not AEAD.
     pub aad: &'a [u8],
     /// Padding, for ECB and CBC.
     pub padding: Padding,
-    /// What to encrypt or decrypt.
+    /// The message to encrypt or decrypt.
     pub input: &'a [u8],
-    /// Where the result goes.
+    /// The buffer for the result.
     pub output: &'a mut [u8],
-    /// The result; set by the engine.
+    /// The result; the engine sets it.
     pub outcome: Outcome,
-    /// Whether the guard recomputes the result; engines without a guard ignore it.
+    /// The job's verification by the guard; engines without a guard ignore it.
     pub verification: Verification,
 }
 
@@ -54,7 +54,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// The output's greatest length, in bytes.
+    /// The maximum length of the output, in bytes.
     pub fn output_length(&self, cipher: Cipher, direction: Direction) -> usize {
         match (direction, self.padding) {
             (Direction::Encrypt, Padding::Pkcs7) => {
@@ -68,7 +68,7 @@ impl<'a> Job<'a> {
     /// Checks the job's lengths. Every engine calls this first and rejects the job on an error.
     ///
     /// # Errors
-    /// [`Rejection::Malformed`] says which length is wrong.
+    /// [`Rejection::Malformed`] names the wrong length.
     pub fn check(&self, cipher: Cipher, direction: Direction) -> Result<(), Rejection> {
         let length = self.input.len();
         let message_length = match direction {
@@ -116,15 +116,15 @@ impl fmt::Debug for Job<'_> {
     }
 }
 
-/// Whether a guard recomputes a job on the reference engine and compares.
+/// The verification of a job: a guard recomputes it on the reference engine and compares.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verification {
     /// The guard chooses jobs at random.
     #[default]
     ByChance,
-    /// Recompute this job: perhaps no other job of its file is verified.
+    /// The guard must recompute this job: perhaps it verifies no other job of the file.
     Wanted,
-    /// Both results were equal; set by the guard.
+    /// Both results were equal; the guard sets this.
     Passed,
 }
 
@@ -142,7 +142,7 @@ pub enum Outcome {
     Rejected(Rejection),
 }
 
-/// Why a message can't be processed.
+/// The reason why a message can't be processed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Rejection {
@@ -152,7 +152,7 @@ pub enum Rejection {
     /// The padding is malformed: the key is wrong or the data was changed.
     #[error("the padding is malformed")]
     Padding,
-    /// The job's lengths do not fit together; the text says which.
+    /// The job's lengths are inconsistent; the text names the error.
     #[error("malformed job: {0}")]
     Malformed(&'static str),
 }

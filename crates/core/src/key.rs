@@ -4,7 +4,7 @@ use std::fmt;
 
 use zeroize::Zeroizing;
 
-/// A key: between 1 and 64 bytes that are zeroised on drop and never printed.
+/// A key of 1 to 64 bytes, zeroised on drop and never printed.
 ///
 /// ```
 /// # extern crate evener_core as evener;

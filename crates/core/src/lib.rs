@@ -1,11 +1,11 @@
-//! The types and traits that all of Evener shares.
+//! The types and traits that every part of Evener shares.
 //!
-//! Everything that encrypts in Evener is an [`Engine`]: it says what it offers, and opens a
+//! Every backend that encrypts in Evener is an [`Engine`]: it reports what it offers, and opens a
 //! [`Session`] for one [`Cipher`] and [`Direction`]. A session processes batches of [`Job`]s. A job
 //! is one message with its IV; it borrows its input and its output, so the caller owns all data,
 //! and an engine that fails has destroyed nothing.
 //!
-//! This crate has no threads, does no input or output and holds no unsafe code.
+//! This crate has no threads, no input or output and no unsafe code.
 
 #![forbid(unsafe_code)]
 

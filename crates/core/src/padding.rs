@@ -1,12 +1,13 @@
 //! PKCS #7 padding (RFC 5652, section 6.3), for engines whose backend does not pad.
 
-/// Whether a job's message is padded to whole blocks.
+/// The padding of a job's message to whole blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Padding {
     /// No padding: the message is whole blocks.
     #[default]
     None,
-    /// RFC 5652: 1 to `block_length` bytes, each holding their number. ECB and CBC only.
+    /// RFC 5652: 1 to `block_length` bytes, each holding the number of these bytes. ECB and CBC
+    /// only.
     Pkcs7,
 }
 
@@ -15,18 +16,18 @@ pub fn padded_length(length: usize, block_length: usize) -> usize {
     length - length % block_length + block_length
 }
 
-/// Builds the last block of a padded message in `block`, from `tail`, the bytes after the
-/// last whole block (so `tail` is shorter than `block`, and may be empty).
+/// Builds the last block of a padded message in `block`, from `tail`, the bytes after the last
+/// whole block (so `tail` is shorter than `block`, and may be empty).
 pub fn fill_last_block(block: &mut [u8], tail: &[u8]) {
     let pad = block.len() - tail.len();
     block[..tail.len()].copy_from_slice(tail);
     block[tail.len()..].fill(pad as u8);
 }
 
-/// How many bytes of padding end `block`, the last block of a decrypted message; `None` when
-/// it is not well-formed.
+/// The number of padding bytes at the end of `block`, the last block of a decrypted message; `None`
+/// when the padding is malformed.
 ///
-/// Reads every byte whatever its value, so the time does not depend on the data.
+/// Reads every byte, regardless of values, so the time does not depend on the data.
 pub fn padding_length(block: &[u8]) -> Option<usize> {
     let pad = *block.last()?;
     let length = block.len();

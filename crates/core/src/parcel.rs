@@ -8,15 +8,15 @@ use crate::{
     EngineError, Iv, Job, Key, Outcome, Padding, Session, Verification, WipedBuffer, emptied,
 };
 
-/// A batch of jobs with the buffers in which they lie.
+/// A batch of jobs together with their buffers.
 ///
-/// [`Session::process`] borrows its jobs. A call that hangs in a driver can't be cancelled, so a guard
-/// has to copy them for the thread that it may leave behind. A parcel goes to that thread and back
-/// without a copy: the inputs are shared, since no engine writes to them, and the outputs change
-/// hands. A thread that is left behind keeps its outputs, and the parcel gets new ones.
+/// [`Session::process`] borrows its jobs. Nobody can cancel a call that hangs in a driver, so a
+/// guard must copy borrowed jobs for a thread that it may abandon. A parcel goes to that thread and
+/// back without a copy: both share the inputs, since no engine writes to them, and the outputs
+/// change hands. An abandoned thread keeps its outputs, and the parcel gets new ones.
 ///
-/// The jobs are pushed first, then the buffers in which they lie are added: an input and an output. They
-/// are [taken out](Parcel::drain) when the batch is done. The lists keep their memory for the next batch.
+/// The caller first pushes jobs, then adds their buffers: an input and an output. It [takes them
+/// out](Parcel::drain) when the batch is done. The lists keep their memory for the next batch.
 ///
 /// ```
 /// # extern crate evener_core as evener;
@@ -39,12 +39,12 @@ pub struct Parcel {
     outcomes: Vec<Outcome>,
     /// One for each job.
     verifications: Vec<Verification>,
-    /// An empty list, whose memory is used for the jobs.
+    /// An empty list that lends its memory to the list of jobs.
     list: Vec<Job<'static>>,
 }
 
-/// What nobody writes to while the jobs are done. It is copied where a thread that was left behind
-/// has it, too.
+/// The part that nobody writes to while an engine processes the jobs. If an abandoned thread still
+/// shares it, the parcel makes a copy before it changes it.
 #[derive(Clone, Default)]
 struct Shared {
     pairs: Vec<Pair>,
@@ -56,11 +56,11 @@ struct Shared {
 struct Pair {
     input: WipedBuffer,
     output_length: usize,
-    /// How many jobs there are up to the last that lies in it.
+    /// The number of jobs up to and including the last in this pair.
     jobs: usize,
 }
 
-/// A job of a [`Parcel`]: as [`Job`], with ranges of a pair's buffers instead of slices.
+/// A job of a [`Parcel`]: like [`Job`], with ranges of a pair's buffers instead of slices.
 #[derive(Clone, Debug)]
 pub struct PlacedJob {
     /// As [`Job::iv`].
@@ -69,11 +69,11 @@ pub struct PlacedJob {
     pub key: Option<KeyNumber>,
     /// As [`Job::padding`].
     pub padding: Padding,
-    /// Where the additional data lies in the input buffer.
+    /// The range of the additional data in the input buffer.
     pub aad: Range<usize>,
-    /// Where the message lies in the input buffer.
+    /// The range of the message in the input buffer.
     pub input: Range<usize>,
-    /// Where the result goes in the output buffer: behind those of the jobs before.
+    /// The range of the result in the output buffer, after the results of earlier jobs.
     pub output: Range<usize>,
 }
 
@@ -89,21 +89,21 @@ impl PlacedJob {
 }
 
 impl Parcel {
-    /// Adds a copy of a key for jobs that are pushed later. It is wiped when the parcel is emptied.
+    /// Adds a copy of a key for jobs that are pushed later. Emptying the parcel wipes it.
     pub fn add_key(&mut self, key: &Key) -> KeyNumber {
         let keys = &mut Arc::make_mut(&mut self.shared).keys;
         keys.push(Box::new(key.clone()));
         KeyNumber(keys.len() - 1)
     }
 
-    /// Adds a job, whose buffers are added later.
+    /// Adds a job. Its buffers are added later.
     pub fn push(&mut self, job: PlacedJob) {
         Arc::make_mut(&mut self.shared).jobs.push(job);
         self.outcomes.push(Outcome::Pending);
         self.verifications.push(Verification::ByChance);
     }
 
-    /// Adds the pair of buffers in which the jobs lie that were pushed since the pair before.
+    /// Adds the pair of buffers for the jobs pushed since the previous pair.
     pub fn add(&mut self, input: WipedBuffer, output: WipedBuffer) {
         let output_length = output.len();
         let shared = Arc::make_mut(&mut self.shared);
@@ -127,28 +127,28 @@ impl Parcel {
         &self.outcomes
     }
 
-    /// Each job's [outcome](Job::outcome), to be changed.
+    /// Each job's [outcome](Job::outcome), mutable.
     pub fn outcomes_mut(&mut self) -> &mut [Outcome] {
         &mut self.outcomes
     }
 
-    /// Each job's outcome and [verification](Job::verification), to be changed.
+    /// Each job's outcome and [verification](Job::verification), mutable.
     pub fn marks_mut(&mut self) -> impl Iterator<Item = (&mut Outcome, &mut Verification)> {
         self.outcomes.iter_mut().zip(&mut self.verifications)
     }
 
-    /// Whether each job [is verified](Job::verification).
+    /// Each job's [verification](Job::verification).
     pub fn verifications(&self) -> &[Verification] {
         &self.verifications
     }
 
-    /// Whether each job [is verified](Job::verification), to be changed.
+    /// Each job's [verification](Job::verification), mutable.
     pub fn verifications_mut(&mut self) -> &mut [Verification] {
         &mut self.verifications
     }
 
-    /// Forgets jobs and keys, and takes the buffers out in the order in which they were added. Inputs
-    /// are as they were; those that a thread which was left behind has, too, are copies.
+    /// Removes jobs and keys, and takes the buffers out in the order in which they were added.
+    /// Inputs are unchanged; inputs that an abandoned thread still shares are copies.
     pub fn drain(&mut self) -> impl Iterator<Item = (WipedBuffer, WipedBuffer)> {
         self.outcomes.clear();
         self.verifications.clear();
@@ -158,7 +158,7 @@ impl Parcel {
         shared.pairs.drain(..).map(|pair| pair.input).zip(self.outputs.drain(..))
     }
 
-    /// Calls a function with the jobs, and keeps what it does to their outcomes and verifications.
+    /// Calls a function with the jobs, and keeps its changes to their outcomes and verifications.
     ///
     /// # Panics
     /// When a job's ranges do not fit its pair of buffers, or outputs overlap.
@@ -193,7 +193,7 @@ impl Parcel {
         result
     }
 
-    /// Does the jobs with a session that borrows them.
+    /// Processes the jobs with a session that borrows them.
     ///
     /// # Errors
     /// Those of [`Session::process`].
@@ -205,8 +205,8 @@ impl Parcel {
     }
 
     /// The parcel as it goes to another thread: with the outputs, and a share of the rest. Until it
-    /// [comes back](Parcel::take_back) or is [left behind](Parcel::leave_behind), this parcel has no
-    /// outputs.
+    /// [comes back](Parcel::take_back) or is [left behind](Parcel::leave_behind), this parcel has
+    /// no outputs.
     pub fn hand_over(&mut self) -> Parcel {
         Parcel {
             shared: Arc::clone(&self.shared),
@@ -217,16 +217,17 @@ impl Parcel {
         }
     }
 
-    /// Takes back what was handed over, with its outputs and outcomes. Verifications are not changed.
+    /// Takes back a parcel that was handed over, with its outputs and outcomes. Verifications stay
+    /// as they are.
     pub fn take_back(&mut self, handed: Parcel) {
         let Parcel { shared, outputs, outcomes, list, .. } = handed;
         drop(shared);
         (self.outputs, self.outcomes, self.list) = (outputs, outcomes, list);
     }
 
-    /// Gives up what was handed over, which may still be written to: the outputs are new and hold zeros, so
-    /// results of jobs that were settled before are lost. The rest is as before, and the parcel can be given
-    /// to another session.
+    /// Abandons a parcel that was handed over, which its thread may still write to: the outputs are
+    /// new and hold zeros, so results of jobs that were already settled are lost. Everything else
+    /// is unchanged, and another session can process the parcel.
     pub fn leave_behind(&mut self) {
         let new = |pair: &Pair| WipedBuffer::zeros(pair.output_length);
         self.outputs = self.shared.pairs.iter().map(new).collect();
@@ -242,7 +243,7 @@ impl Clone for Pair {
 }
 
 impl fmt::Debug for Parcel {
-    /// Prints where the data is, not the data.
+    /// Prints where the data is, not the data itself.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Parcel")
             .field("jobs", &self.shared.jobs)
@@ -259,7 +260,7 @@ mod tests {
 
     use super::*;
 
-    /// Turns every byte round, and rejects messages without bytes.
+    /// Inverts every byte, and rejects empty messages.
     struct Toy;
 
     impl Session for Toy {
@@ -355,7 +356,7 @@ mod tests {
         let pending = parcel.outcomes().iter().filter(|&&outcome| outcome == Outcome::Pending);
         assert_eq!(pending.count(), 4);
         assert_eq!((parcel.output(0), parcel.output(2)), (&[0; 7][..], &[0; 2][..]));
-        // Another session does it, and the inputs come back while the thread still has them.
+        // Another session processes it, and the inputs come back while the thread still has them.
         parcel.verifications_mut()[4] = Verification::Wanted;
         Toy.process_parcel(&mut parcel).unwrap();
         assert_eq!(parcel.outcomes(), OUTCOMES);

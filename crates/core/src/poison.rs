@@ -2,15 +2,15 @@
 
 use std::sync::{LockResult, PoisonError};
 
-/// Goes on with what a lock holds although a thread has panicked while it held the lock.
+/// Accesses the content of a lock although a thread panicked while it held the lock.
 ///
-/// That is right wherever it is used here, for two reasons. No panic is swallowed: that of a worker is
-/// resumed by the thread that started the run once the other workers have ended, and that of a module's
-/// thread takes the module out of service. So what is read here only brings the work to its end. And no
-/// success is taken from it: files are counted when they are done, and a long one is complete when its ledger
-/// proves it.
+/// That is correct everywhere Evener uses it, for two reasons. First, no panic is swallowed: the
+/// thread that started the run resumes a worker's panic once the other workers have ended, and a
+/// panic of a module's thread takes the module out of service. So the content read here serves only
+/// to end the work. Second, no success depends on it: files are counted when they are done, and a
+/// long file is complete when its ledger proves it.
 pub trait IgnorePoison {
-    /// What the lock gives.
+    /// The lock's content.
     type Held;
 
     /// The lock's content, poisoned or not.

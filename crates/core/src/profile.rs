@@ -1,7 +1,7 @@
 //! Profiles: the costs of a machine's engines.
 //!
 //! A profile is measured on a machine, or derived from published figures. Policies start from it,
-//! and models of the machine take their times from it. The JSON has these fields under these names.
+//! and models of the machine take their times from it. The JSON has these fields, with these names.
 
 use std::str::FromStr;
 
@@ -17,21 +17,21 @@ use crate::Kind;
 pub struct Profile {
     /// A name for the machine.
     pub machine: String,
-    /// How many cores the measuring program could use.
+    /// The number of cores that the measuring program could use.
     pub cores: usize,
     /// The cipher's OpenSSL name.
     pub cipher: String,
-    /// `encrypt` or `decrypt`. Published profiles, which have no such field, are of encryption.
+    /// `encrypt` or `decrypt`. Published profiles, which lack this field, are of encryption.
     #[serde(default = "encrypt")]
     pub direction: String,
-    /// What was measured.
+    /// The scope of the measurement.
     #[serde(default, skip_serializing_if = "Includes::is_usual")]
     pub includes: Includes,
-    /// The engines that offer it.
+    /// The engines that offer the cipher.
     pub engines: Vec<EngineProfile>,
 }
 
-/// What the costs of a profile include.
+/// The scope of a profile's costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -39,18 +39,18 @@ pub enum Includes {
     /// The engine's own work.
     #[default]
     Engine,
-    /// Whole runs, divided by their jobs. They include the work of a worker's thread between two
-    /// jobs, such as claiming the next task. A model of the engine counts the thread's CPU time
-    /// since its previous job as part of the cost.
+    /// Whole runs, divided by the number of jobs. They include the work of a worker's thread
+    /// between two jobs, such as claiming the next task. A model of the engine counts the thread's
+    /// CPU time since its previous job as part of the cost.
     Queue,
 }
 
 /// The costs of one engine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EngineProfile {
-    /// The engine's name, by which it is selected.
+    /// The name that selects the engine.
     pub name: String,
-    /// Where its work is done.
+    /// Where the engine computes.
     pub kind: Kind,
     /// Version, driver or device, for people.
     #[serde(default)]
@@ -63,13 +63,13 @@ pub struct EngineProfile {
     /// The recommended number of bytes of a batch; 0 where only the number of jobs matters.
     #[serde(default, skip_serializing_if = "is_none")]
     pub bytes: usize,
-    /// Wall time of opening a session, with its tests and its first job, in microseconds; 0 where
+    /// Wall time of opening a session, including its tests and its first job, in microseconds; 0 if
     /// it was not measured.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub open_us: f64,
-    /// With one worker, by growing size.
+    /// With one worker, by ascending size.
     pub points: Vec<Point>,
-    /// With `depth` workers at once; empty where `depth` is 1.
+    /// With `depth` workers at once; empty if `depth` is 1.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub points_at_depth: Vec<Point>,
 }
@@ -84,8 +84,8 @@ pub struct Point {
     pub wall_us: f64,
     /// CPU time of the worker's thread for a job, in microseconds.
     pub cpu_us: f64,
-    /// CPU time for a job that the thread's clock does not show: a driver's thread, an interrupt.
-    /// In microseconds, a part of `wall_us`. Of modules on Linux it is measured; elsewhere it is 0.
+    /// CPU time for a job that the thread's clock does not show (a driver's thread, an interrupt),
+    /// in microseconds; a part of `wall_us`. Measured for modules on Linux; otherwise 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub hidden_us: f64,
 }
@@ -94,10 +94,10 @@ pub struct Point {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProfileError {
-    /// It is not JSON, or a field is missing or of another type.
+    /// The text is not JSON, or a field is missing or has the wrong type.
     #[error("malformed profile: {0}")]
     Malformed(String),
-    /// A figure makes no sense; the text says which.
+    /// A figure makes no sense; the text names it.
     #[error("malformed profile: {0}")]
     Senseless(String),
 }
@@ -153,7 +153,7 @@ impl Profile {
 }
 
 impl Includes {
-    /// Whether it is the default, which files leave out.
+    /// Returns whether it is the default, which files omit.
     fn is_usual(&self) -> bool {
         *self == Includes::default()
     }

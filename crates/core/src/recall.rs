@@ -1,4 +1,4 @@
-//! How waits are ended: those for a module, and those for a permit to use one.
+//! Ends waits: for a module, and for a permit to use one.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -7,12 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::IgnorePoison;
 
-/// Ends waits of other threads: when the user presses Ctrl-C, or when the result is no longer wanted.
-/// Clones share their state.
+/// Ends waits of other threads: when the user presses Ctrl-C, or when nobody wants the result any
+/// more. Clones share their state.
 ///
-/// A thread that waits registers a [bell](Recall::bell) and then checks [`Recall::is_called`]. A thread can
-/// [heed](Recall::heed) a recall in all that it calls: opening a session of a module and processing a batch
-/// then fail with [`EngineError::Interrupted`](crate::EngineError::Interrupted) when the recall is called.
+/// A waiting thread registers a [bell](Recall::bell) and then checks [`Recall::is_called`]. A
+/// thread can [heed](Recall::heed) a recall in all that it calls: once the recall is called,
+/// opening a module's session and processing a batch fail with
+/// [`EngineError::Interrupted`](crate::EngineError::Interrupted).
 #[derive(Clone, Default)]
 pub struct Recall(Arc<Called>);
 
@@ -34,7 +35,7 @@ pub struct Bell {
     number: u64,
 }
 
-/// Has the calling thread heed a recall until it is dropped.
+/// Makes the calling thread heed a recall until this value is dropped.
 pub struct Heeding {
     before: Option<Recall>,
 }
@@ -44,24 +45,25 @@ thread_local! {
 }
 
 impl Recall {
-    /// Ends all waits with this recall, present and future. Safe from any thread, not in a signal
+    /// Ends all waits with this recall, present and future. Safe on any thread, but not in a signal
     /// handler.
     pub fn call(&self) {
-        // First the word, then the bells. A waiter registers its bell, reads the word, and then sleeps
-        // unless the bell has rung. So it sees at least one of the two.
+        // Set the flag before ringing the bells. A waiter registers its bell, reads the flag, and
+        // then sleeps unless the bell has rung, so it sees at least one of the two.
         self.0.called.store(true, Ordering::SeqCst);
         for (_, ring) in &self.bells().list {
             ring();
         }
     }
 
-    /// Whether [`Recall::call`] was called.
+    /// Returns whether [`Recall::call`] was called.
     pub fn is_called(&self) -> bool {
         self.0.called.load(Ordering::SeqCst)
     }
 
-    /// Has `ring` run when the recall is called, on the caller's thread. It must not wait, and not use this
-    /// recall. If the recall was called before, it does not run: read [`Recall::is_called`] afterwards.
+    /// Registers `ring`, which the thread that calls the recall runs. It must not wait or use this
+    /// recall. If the recall was already called, `ring` does not run: check [`Recall::is_called`]
+    /// afterwards.
     pub fn bell(&self, ring: impl Fn() + Send + 'static) -> Bell {
         let mut bells = self.bells();
         let number = bells.next;
@@ -70,8 +72,8 @@ impl Recall {
         Bell { recall: self.clone(), number }
     }
 
-    /// Has the calling thread heed this recall, instead of one that it heeds already, until the result
-    /// is dropped on this thread.
+    /// Makes the calling thread heed this recall, instead of any that it already heeds, until the
+    /// result is dropped on this thread.
     #[must_use]
     pub fn heed(&self) -> Heeding {
         Heeding { before: HEEDED.replace(Some(self.clone())) }

@@ -63,7 +63,7 @@ impl RecordLayout {
     }
 }
 
-/// Messages of one length in one buffer, and their IVs in another. The session's key is used.
+/// Messages of one length in one buffer, and their IVs in another. They use the session's key.
 ///
 /// The lengths are checked once, here, instead of for every record, and there are no pointers to
 /// follow. This makes short records several times as fast as [jobs](Job).
@@ -86,7 +86,7 @@ impl<'a> Records<'a> {
     /// Checks that the lengths fit together.
     ///
     /// # Errors
-    /// [`Rejection::Malformed`] says which is wrong.
+    /// [`Rejection::Malformed`] names the wrong length.
     pub fn new(
         cipher: Cipher,
         direction: Direction,
@@ -134,12 +134,12 @@ impl<'a> Records<'a> {
         Err(Rejection::Malformed(wrong))
     }
 
-    /// The cipher that the session is to be opened for.
+    /// The cipher of the session to be opened.
     pub fn cipher(&self) -> Cipher {
         self.cipher
     }
 
-    /// The direction that the session is to be opened for.
+    /// The direction of the session to be opened.
     pub fn direction(&self) -> Direction {
         self.direction
     }
@@ -154,23 +154,23 @@ impl<'a> Records<'a> {
         (self.ivs, self.input, self.output)
     }
 
-    /// Number of records from the first on that were processed or rejected.
+    /// Number of records, from the first, that were processed or rejected.
     pub fn done(&self) -> usize {
         self.done
     }
 
-    /// The numbers of the records that no engine can process, in rising order, with the reason.
+    /// The numbers of the records that no engine can process, in ascending order, with the reason.
     /// Their outputs hold no unauthenticated plaintext.
     pub fn rejected(&self) -> &[(usize, Rejection)] {
         &self.rejected
     }
 
-    /// Notes that `count` more records have been processed; for engines.
+    /// Counts `count` more records as processed; for engines.
     pub fn advance(&mut self, count: usize) {
         self.done = self.layout.count.min(self.done + count);
     }
 
-    /// Marks the records from this one on as not done, so that another engine does them.
+    /// Marks the records from this one on as not done, so that another engine processes them.
     pub fn back_to(&mut self, record: usize) {
         self.done = self.done.min(record);
         self.rejected.retain(|&(rejected, _)| rejected < record);
@@ -193,12 +193,12 @@ impl<'a> Records<'a> {
         Some((Iv::new(&self.ivs[iv]).ok()?, &input[from], &output[to]))
     }
 
-    /// Notes that a record can't be processed; for engines, in rising order.
+    /// Rejects a record that no engine can process; for engines, in ascending order.
     pub fn reject(&mut self, record: usize, rejection: Rejection) {
         self.rejected.push((record, rejection));
     }
 
-    /// Does the remaining records as jobs, some at a time.
+    /// Processes the remaining records as jobs, in batches.
     ///
     /// # Errors
     /// Those of [`Session::process`].
@@ -254,7 +254,7 @@ impl fmt::Debug for Records<'_> {
     }
 }
 
-/// Whether a buffer of `bytes` has space for that many records.
+/// Returns whether a buffer of `bytes` has space for that many records.
 fn reaches(bytes: usize, count: usize, stride: usize, length: usize) -> bool {
     let Some(last) = count.checked_sub(1) else { return true };
     last.checked_mul(stride)
@@ -274,10 +274,10 @@ fn outcome_of(job: Job<'_>, direction: Direction, length: usize) -> Outcome {
     }
 }
 
-/// Jobs in one batch: as many as engines recommend, few enough for the cache.
+/// Jobs in one batch: as many as engines recommend, but few enough for the cache.
 const BATCH: usize = 64;
 
-/// The most records without bytes and IVs: no buffer's length bounds them.
+/// The maximum number of records without bytes and IVs: no buffer's length limits them.
 const MOST_EMPTY: usize = 1 << 20;
 
 #[cfg(test)]
@@ -362,7 +362,7 @@ mod tests {
         assert!(check(none, cipher, direction, [0, 0, 0]));
     }
 
-    /// Copies; every message that begins with 9 is rejected, and it fails after some messages.
+    /// Copies messages; rejects every message that begins with 9, and fails after some messages.
     struct Copier {
         left: usize,
     }

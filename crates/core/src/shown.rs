@@ -30,7 +30,7 @@ pub fn shown_text(text: &str) -> String {
     shown
 }
 
-/// The system's words for an error, as `strerror` gives them, without the number that Rust adds.
+/// The system's text for an error, as `strerror` gives it, without the number that Rust appends.
 pub fn shown_error(error: &io::Error) -> String {
     let text = shown_text(&error.to_string());
     match text.rfind(" (os error ") {
@@ -39,8 +39,8 @@ pub fn shown_error(error: &io::Error) -> String {
     }
 }
 
-/// Shows a JSON document with the same characters escaped in JSON's own way (RFC 8259, section 7),
-/// so that its texts stay what they are. Outside of texts there are none.
+/// Shows a JSON document with the same characters escaped as JSON escapes (RFC 8259, section 7), so
+/// that its strings keep their values. Outside strings there are no such characters.
 pub fn shown_json(document: &str) -> String {
     let mut shown = String::with_capacity(document.len());
     for character in document.chars() {
@@ -87,13 +87,13 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// Whether a character is visible and moves nothing on the terminal.
+/// Returns whether a character is visible and does not steer the terminal.
 fn is_harmless(character: char) -> bool {
     !character.is_control() && !is_format_character(character)
 }
 
-/// Unicode's format characters (category Cf: marks of direction, joiners, tags), its line and
-/// paragraph separators, and what is reserved among them.
+/// Unicode's format characters (category Cf: directional marks, joiners, tags), its line and
+/// paragraph separators, and the reserved code points among them.
 #[rustfmt::skip]
 fn is_format_character(character: char) -> bool {
     matches!(
@@ -119,7 +119,7 @@ mod tests {
     fn names_cannot_steer_the_terminal() {
         for (name, expected) in [
             (&b"a b/\xc3\xbc"[..], "a b/ü"),
-            // Letters with marks of their own, as some systems write them.
+            // Letters with combining marks, as some systems write them.
             ("u\u{308}".as_bytes(), "u\u{308}"),
             (b"it's a \\ \"quote\"", "it's a \\ \"quote\""),
             (b"\"quoted\"", "\"\\\"quoted\\\"\""),

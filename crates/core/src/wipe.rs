@@ -1,34 +1,35 @@
-//! Overwriting what nobody shall read any more.
+//! Overwrites memory that nobody may read any more.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut, Range};
 
 use zeroize::{Zeroize, optimization_barrier};
 
-/// Overwrites bytes with zeros, even where the compiler sees that nobody reads them again.
+/// Overwrites bytes with zeros, even if the compiler sees that nobody reads them again.
 ///
-/// [`Zeroize`] writes them one by one, at one a cycle; this is as fast as memory. For keys and other
-/// short secrets either will do.
+/// [`Zeroize`] writes bytes one by one, at one a cycle; this runs at memory speed. Either will do
+/// for keys and other short secrets.
 pub fn wipe(bytes: &mut [u8]) {
     bytes.fill(0);
     optimization_barrier(bytes);
 }
 
-/// Overwrites what calls before this one have left on the stack below its caller, so many bytes of it:
-/// values that were moved or returned, such as keys. To reach all of it, the calls must have been made by
-/// functions that are not inlined into the caller, whose own variables stay.
+/// Overwrites `BYTES` bytes of the stack below the caller, where earlier calls may have left values
+/// that were moved or returned, such as keys. It reaches all of them only if functions that are not
+/// inlined into the caller made those calls, as the caller's own variables stay.
 #[inline(never)]
 pub fn wipe_stack<const BYTES: usize>() {
     let room = [0_u8; BYTES];
     optimization_barrier(&room);
 }
 
-/// Bytes that are [wiped](wipe) when dropped. Their number is fixed, so that no copy is left behind
-/// when they grow.
+/// Bytes that are [wiped](wipe) when dropped. Their number is fixed, so growth leaves no copy
+/// behind.
 ///
-/// A buffer of a page or more begins at a fixed place in a page. AMD's Zen copies (`REP MOVSB`) less than half
-/// as fast to a place that lies up to 31 bytes further in its page than the source lies in its own. A file
-/// begins with a page in the system's memory, or with a header before what is copied.
+/// A buffer of a page or more begins at a fixed place in a page. AMD's Zen copies (`REP MOVSB`)
+/// less than half as fast to a destination that is up to 31 bytes further into its page than the
+/// source is into its own. A file begins with a page in the system's memory, or with a header
+/// before the copied bytes.
 pub struct WipedBuffer(Bytes);
 
 enum Bytes {
@@ -36,7 +37,7 @@ enum Bytes {
     Lent(Box<dyn Memory>),
 }
 
-/// Some of the bytes of an allocation, the others of which are never used.
+/// A used range of an allocation; the rest is never used.
 #[derive(Default)]
 struct Own {
     allocated: Box<[u8]>,
@@ -44,12 +45,12 @@ struct Own {
 }
 
 impl Own {
-    /// How many zeros to allocate for a buffer.
+    /// The number of zeros to allocate for a buffer.
     fn allocation(length: usize) -> usize {
         if length < PAGE { length } else { length.saturating_add(PAGE - 1) }
     }
 
-    /// A buffer in what was allocated for it.
+    /// A buffer in an allocation made for it.
     fn of(allocated: Vec<u8>, length: usize) -> WipedBuffer {
         let allocated = allocated.into_boxed_slice();
         let address = allocated.as_ptr().addr();
@@ -58,15 +59,15 @@ impl Own {
     }
 }
 
-/// The length of a page of memory, or of a part of one where pages are longer.
+/// The length of a memory page, or of a part of one on systems with longer pages.
 const PAGE: usize = 4096;
 
-/// Where a long buffer begins in a page: at the beginning of a cache line, and further from the page's
-/// beginning than any header of a format is long, and 31 bytes more.
+/// The offset in a page at which a long buffer begins: a cache line's start, further into the page
+/// than the longest header of any format plus 31 bytes.
 const PLACE: usize = 128;
 
-/// Memory that is not the allocator's, such as pages that a device's driver has pinned. It is freed
-/// when it is dropped; the [`WipedBuffer`] that holds it has wiped it before.
+/// Memory that the allocator does not own, such as pages that a device's driver has pinned.
+/// Dropping it frees it; the [`WipedBuffer`] that holds it wipes it first.
 pub trait Memory: Send + Sync {
     /// All bytes, always at the same place.
     fn bytes(&self) -> &[u8];
@@ -76,15 +77,15 @@ pub trait Memory: Send + Sync {
 }
 
 impl WipedBuffer {
-    /// A buffer of so many zeros.
+    /// A buffer of this many zeros.
     ///
     /// # Panics
-    /// When there is no memory for it, as [`Vec`].
+    /// When there is no memory for it, like [`Vec`].
     pub fn zeros(length: usize) -> WipedBuffer {
         Own::of(vec![0; Own::allocation(length)], length)
     }
 
-    /// A buffer of so many zeros, or `None` when there is no memory for it.
+    /// A buffer of this many zeros, or `None` when there is no memory for it.
     pub fn try_zeros(length: usize) -> Option<WipedBuffer> {
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(Own::allocation(length)).ok()?;
@@ -97,7 +98,7 @@ impl WipedBuffer {
         WipedBuffer(Bytes::Lent(memory))
     }
 
-    /// Makes the buffer at least this long. What it held is wiped then, and not kept.
+    /// Makes the buffer at least this long. If it grows, its content is wiped and lost.
     ///
     /// # Panics
     /// As [`WipedBuffer::zeros`].

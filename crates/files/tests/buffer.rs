@@ -1,4 +1,4 @@
-//! Whole files in memory.
+//! Tests whole files in memory.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Files that are written to while they are read.
+//! Tests files that another process writes to while they are read.
 
 mod common;
 
@@ -16,8 +16,8 @@ fn run(operation: Operation, from: &Path, to: &Path, options: &Options) -> Repor
     process(operation, &cobblestone(), from, Some(to), options).unwrap()
 }
 
-/// Writes to a file the first so many times that it is called, each time something else, and
-/// with a time that no clock gives twice.
+/// Writes to a file on the first `times` calls, with different content each time, and a time that
+/// no clock gives twice.
 fn writes(path: &Path, times: u32) -> impl Fn() + Send + Sync + 'static {
     let (path, count) = (path.to_owned(), AtomicU32::new(0));
     move || {
@@ -33,7 +33,7 @@ fn writes(path: &Path, times: u32) -> impl Fn() + Send + Sync + 'static {
 
 #[test]
 fn a_file_that_comes_to_rest_is_stored_as_it_is_then() {
-    // One that is longer than a worker's buffers is processed in many calls.
+    // A file longer than a worker's buffers is processed in many calls.
     for (length, times) in [(1000, 1), (1000, 3), (2_000_000, 1), (2_000_000, 2)] {
         let home = home();
         let [plain, sealed, back] = ["plain", "sealed", "back"].map(|name| home.path().join(name));

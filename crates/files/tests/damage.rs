@@ -1,5 +1,5 @@
-//! Damaged files of every format: a one-line error that names the file, and never wrong content
-//! under a final name.
+//! Damaged files of every format: they must give a one-line error that names the file, and never
+//! wrong content under a final name.
 
 mod common;
 
@@ -12,18 +12,18 @@ use evener_files::{KeyRing, Operation, Options, Report};
 use evener_format::{CobblestoneSuite, Digest, OpensslSecret, Recipe};
 use zeroize::Zeroizing;
 
-/// How a format's files are built, as far as damaging them takes.
+/// The structure of a format's files, as far as damaging them requires.
 struct Anatomy {
     authenticated: bool,
     header: usize,
-    /// Where chunks end in a file of [`LENGTH`] bytes.
+    /// The length of a sealed Tink or Cobblestone chunk; only Tink's is shorter than [`LENGTH`].
     chunk: usize,
 }
 
-/// More than two chunks of the shortest segments in use here.
+/// More than two chunks of the shortest segments used here.
 const LENGTH: usize = 1000;
 
-/// Rings whose segments are so short that a small file has several.
+/// Key rings with segments so short that a small file has several.
 fn rings() -> Vec<(String, KeyRing, Anatomy)> {
     let mut rings: Vec<_> = every_key_ring()
         .into_iter()
@@ -52,8 +52,8 @@ fn seal(keys: &KeyRing, content: &[u8]) -> Vec<u8> {
     fs::read(sealed).unwrap()
 }
 
-/// Decrypts every one of `damaged` in one tree, beside a file that is whole, and checks what
-/// must hold whatever was done to them. Returns which of them came out, with their content.
+/// Decrypts all of `damaged` in one tree, beside an intact file, and checks the conditions that
+/// hold for any damage. Returns each file's content, if decrypted.
 fn open_all(
     name: &str,
     keys: &KeyRing,
@@ -120,7 +120,7 @@ fn truncation_at_every_byte() {
             let damaged: Vec<_> = (0..whole.len()).map(|end| whole[..end].to_vec()).collect();
             let outcomes = open_all(&name, &keys, &damaged, anatomy.authenticated);
             for (end, outcome) in outcomes.iter().enumerate() {
-                // Nothing authenticates `openssl enc`: what comes out is a beginning at best.
+                // Nothing authenticates `openssl enc`: at best its output is a prefix.
                 let Some(content) = outcome else { continue };
                 assert!(content.len() <= end, "{name}: {end}");
                 assert!(end >= anatomy.header, "{name}: a header of {end} bytes was taken");
@@ -144,7 +144,7 @@ fn a_flipped_bit_in_every_byte() {
                 .collect();
             for outcome in open_all(&name, &keys, &damaged, anatomy.authenticated) {
                 let same = outcome.as_deref() == Some(&*content);
-                // Another salt makes another key, which nothing is encrypted with in CTR.
+                // Another salt gives another key, but in CTR an empty file encrypts nothing with it.
                 assert!(!same || content.is_empty(), "{name}: no change was seen");
             }
         }
@@ -222,7 +222,7 @@ fn chunks_of_another_file_with_the_same_key() {
 #[test]
 fn damage_in_every_segment_of_a_long_file() {
     for (name, keys, anatomy) in rings() {
-        // Room for one chunk, of Cobblestone's or of `openssl enc`.
+        // Room for one chunk of Cobblestone or `openssl enc`.
         let room = if anatomy.chunk == 300 || !anatomy.authenticated { 65_600 } else { 16_500 };
         let segmented = Options { memory: 4 * room, ..options() };
         let whole = seal(&keys, &bytes(3 * room));
@@ -276,7 +276,7 @@ fn files_of_another_format_or_none() {
     }
 }
 
-/// The rings of `tink` read each other's files; those of openssl can't tell them apart.
+/// The key rings of `tink` read each other's files; those of openssl can't detect each other's.
 fn kind(name: &str) -> &str {
     name.split([' ', ',']).next().unwrap_or(name)
 }
@@ -321,7 +321,7 @@ fn a_wrong_passphrase_is_noticed_by_the_padding_alone() {
     let sealed: Vec<_> = (0..400).map(|length| seal(&right, &bytes(length))).collect();
     let outcomes = open_all("openssl", &wrong, &sealed, false);
     let noticed = outcomes.iter().filter(|outcome| outcome.is_none()).count();
-    // Padding looks right by accident once in 255 files.
+    // Padding looks valid by chance once in 255 files.
     assert!(noticed > 380, "{noticed} of 400 were noticed");
 
     let raw = |byte| {
@@ -331,7 +331,7 @@ fn a_wrong_passphrase_is_noticed_by_the_padding_alone() {
         };
         KeyRing::new(Recipe::openssl_enc(Cipher::DesEde3Cbc, secret).unwrap())
     };
-    // Lengths that are no whole blocks are refused before any decryption.
+    // Lengths that are not whole blocks are refused before any decryption.
     for length in [1, 7, 9, 4097] {
         let outcomes = open_all("openssl, raw", &raw(3), &[bytes(length)], false);
         assert_eq!(outcomes, [None]);

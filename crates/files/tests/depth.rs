@@ -1,4 +1,4 @@
-//! Trees that are very deep.
+//! Tests very deep trees.
 
 mod common;
 
@@ -19,7 +19,7 @@ use evener_files::{Failure, Operation, Options, list, measure};
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, mkdirat, openat};
 
-/// What a process of its own does with trees below a directory.
+/// The actions of a separate process on trees below a directory.
 const DEEDS: [&str; 8] =
     ["plan", "encrypt", "measure", "list", "verify", "decrypt", "update", "delete"];
 
@@ -68,7 +68,7 @@ fn enter(directory: &OwnedFd, name: &str) -> OwnedFd {
     openat(directory, name, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).unwrap()
 }
 
-/// Does something in each directory of a chain.
+/// Acts on each directory of a chain.
 fn each_level(root: &Path, mut act: impl FnMut(&OwnedFd)) {
     let mut at = openat(CWD, root, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).unwrap();
     loop {
@@ -80,14 +80,14 @@ fn each_level(root: &Path, mut act: impl FnMut(&OwnedFd)) {
     }
 }
 
-/// A chain of directories, each with a file, and with directories beside the chain, in which the file
+/// A chain of directories, each with a file, and beside the chain, directories in which the file
 /// has another name.
 fn make_chain(root: &Path, levels: usize) {
     fs::create_dir(root).unwrap();
     let mut left = levels;
     each_level(root, |level| {
         write(level, "file", "content");
-        // In whatever order they are listed, the chain is not the last everywhere.
+        // In any listing order, the chain is not always the last directory.
         let names = if left > 0 { &["a", "down", "z"][..] } else { &["a", "z"] };
         names.iter().for_each(|name| mkdirat(level, *name, Mode::RWXU).unwrap());
         left = left.saturating_sub(1);
@@ -96,12 +96,12 @@ fn make_chain(root: &Path, levels: usize) {
     });
 }
 
-/// Removes a tree that may be deeper than the standard library's functions can take.
+/// Removes a tree that may be too deep for the standard library's functions.
 fn remove(tree: &Path) {
     assert!(Command::new("rm").arg("-rf").arg(tree).status().unwrap().success());
 }
 
-/// Removes the trees in it when it is dropped.
+/// Removes the trees in the directory on drop.
 struct Deep(tempfile::TempDir);
 
 impl Deep {
@@ -116,7 +116,7 @@ impl Drop for Deep {
     }
 }
 
-/// The process that does something, with so few open files.
+/// Runs the process that performs a deed, with a limit on open files.
 fn perform(deed: &str, home: &Deep, limit: u32, shim: Option<&Path>) -> Output {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("ulimit -n {limit} && exec \"$0\" \"$@\"")]);
@@ -140,7 +140,7 @@ fn the_work_grows_with_the_depth_and_not_with_its_square() {
         DEEDS.map(|deed| {
             match deed {
                 "update" => each_level(&home.path("plain"), |level| write(level, "file", "new")),
-                // All but the uppermost has gone.
+                // Everything except the topmost directory is gone.
                 "delete" => remove(&home.path("plain/down")),
                 _ => {}
             }
@@ -150,12 +150,12 @@ fn the_work_grows_with_the_depth_and_not_with_its_square() {
     });
     for (deed, (few, many)) in DEEDS.iter().zip(calls[0].iter().zip(calls[1])) {
         println!("{deed}: {few} and {many} names opened");
-        // With its square they would be sixteen times as many.
+        // Quadratic growth would open sixteen times as many.
         assert!(many < 6 * few, "{deed}: {few} and {many} names opened");
     }
 }
 
-/// While the walk is far below, somebody puts another directory in the place of one on the way back.
+/// While the walk is far below, another process replaces a directory on the way back.
 #[test]
 fn a_directory_that_was_replaced_is_not_entered_on_the_way_back() {
     for side in ["plain", "sealed"] {
@@ -185,7 +185,7 @@ fn a_directory_that_was_replaced_is_not_entered_on_the_way_back() {
                 if is_done.swap(true, Ordering::SeqCst) {
                     return;
                 }
-                // The queue is full before the walk has come to the end.
+                // The queue is full before the walk ends.
                 while control.progress().found_files < 60 {
                     std::thread::sleep(Duration::from_millis(1));
                 }

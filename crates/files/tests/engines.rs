@@ -1,4 +1,4 @@
-//! Engines that want many jobs at once, and engines that fail on the way.
+//! Tests engines that want many jobs at once, and engines that fail midway.
 
 mod common;
 
@@ -13,8 +13,8 @@ use evener_core::{
 };
 use evener_files::{FileError, KeyRing, Operation, Options};
 
-/// The openssl engine in other clothes: it asks for `batch` jobs at once, and breaks for good
-/// after `batches_left` batches.
+/// The openssl engine in disguise: it requests `batch` jobs at once, and fails permanently after
+/// `batches_left` batches.
 struct Disguise {
     engine: Arc<dyn Engine>,
     batch: usize,
@@ -50,7 +50,7 @@ impl Session for DisguisedSession {
     fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
         let take = |left: usize| left.checked_sub(1);
         if self.batches_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take).is_err() {
-            // Half of the batch was done when the device went away.
+            // Half of the batch was done when the device vanished.
             let half = batch.len() / 2;
             self.session.process(&mut batch[..half])?;
             let reason = "the device is gone".to_owned();
@@ -60,8 +60,8 @@ impl Session for DisguisedSession {
     }
 }
 
-/// Files shorter and longer than a worker's buffer side by side, so that a batch of short ones
-/// is begun when a long one comes.
+/// Files shorter and longer than a worker's buffer, mixed, so that a worker has begun a batch of
+/// short files when a long one comes.
 fn make_mixed_tree(root: &Path) {
     fs::create_dir_all(root).unwrap();
     for number in 0..60 {
@@ -70,12 +70,12 @@ fn make_mixed_tree(root: &Path) {
     }
 }
 
-/// Buffers of 70 KiB, whatever the number of workers.
+/// Buffers of 70 KiB for any number of workers.
 fn options_with(seats: Vec<Arc<dyn Engine>>) -> Options {
     Options { memory: seats.len() * (140 << 10), seats, ..options() }
 }
 
-/// One of each kind in [`every_key_ring`], with segments that fit those buffers.
+/// One key ring of each type in [`every_key_ring`], with segments that fit those buffers.
 fn key_rings() -> Vec<(String, KeyRing)> {
     let mut rings = every_key_ring();
     let kinds = ["cobblestone-256", "openssl aes-256-cbc", "openssl des-ede3-cbc, raw"];

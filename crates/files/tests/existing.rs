@@ -1,4 +1,4 @@
-//! Outputs that are there already, and plans, which say what a run would.
+//! Tests outputs that exist already, and dry runs, which report what a run would do.
 
 mod common;
 
@@ -15,7 +15,7 @@ fn run(operation: Operation, keys: &KeyRing, from: &Path, to: &Path, options: &O
     process(operation, keys, from, Some(to), options).unwrap()
 }
 
-/// Two keys of each format that shows its key.
+/// Two keys of each format that can identify its key.
 fn pairs() -> Vec<[KeyRing; 2]> {
     let cobblestone = |byte, context: &[u8]| {
         let key = Key::new(&[byte; 32]).unwrap();
@@ -48,7 +48,7 @@ fn resuming_under_another_key_leaves_no_file_out() {
         assert_eq!((report.files_skipped, report.failures.len()), (0, 4), "{report:?}");
         let other = |error: &FileError| matches!(error, FileError::OtherKey(_));
         assert!(report.failures.iter().all(|failure| other(&failure.error)), "{report:?}");
-        // Nor is a source removed for it.
+        // The mismatch does not remove a source either.
         let removing = Options { remove_source: true, ..resuming.clone() };
         assert_eq!(run(Operation::Encrypt, &second, &plain, &sealed, &removing).failures.len(), 4);
 
@@ -65,7 +65,7 @@ fn resuming_under_another_key_leaves_no_file_out() {
     }
 }
 
-/// What a report says but for times and sums.
+/// The content of a report except times and sums.
 fn told(report: &Report) -> (u64, u64, u64, u64, Vec<String>, Vec<String>) {
     let failures = report.failures.iter().map(ToString::to_string).collect();
     let notices = report.notices.iter().map(|notice| notice.reason.clone()).collect();
@@ -93,14 +93,14 @@ fn a_plan_says_what_the_run_says() {
         fs::create_dir_all(sealed.join("b.enc")).unwrap();
         fs::write(sealed.join("sub/a.enc"), b"something else").unwrap();
         fs::write(sealed.join("other"), b"no directory").unwrap();
-        // Two sources for one output, whatever comes first.
+        // Two sources for one output, in either order.
         for directory in ["two/y.enc", "three/z"] {
             fs::create_dir_all(plain.join(directory)).unwrap();
             fs::write(plain.join(directory).join("inside"), bytes(10)).unwrap();
         }
         fs::write(plain.join("two/y"), bytes(10)).unwrap();
         fs::write(plain.join("three/z.enc"), bytes(10)).unwrap();
-        // What no file takes the place of.
+        // Entries that no file may replace.
         fs::write(plain.join("linked"), bytes(10)).unwrap();
         symlink("nowhere", sealed.join("linked.enc")).unwrap();
         symlink("b", sealed.join("link")).unwrap();
@@ -115,7 +115,7 @@ fn a_plan_says_what_the_run_says() {
         assert!(done.failures.iter().any(|f| f.path.ends_with("two/y.enc") && two(&f.error)));
         assert!(sealed.join("two/y.enc").is_file() && sealed.join("three/z.enc.enc").is_file());
 
-        // Headers that are not the key's, and files that are none.
+        // Headers that do not match the key, and files that are not encrypted.
         fs::remove_file(sealed.join("other")).unwrap();
         fs::write(sealed.join("x.enc"), bytes(1000)).unwrap();
         fs::write(sealed.join("y.enc"), b"short").unwrap();

@@ -1,4 +1,4 @@
-//! Trees that are done whole though an engine fails on the way.
+//! Tests that trees are completed although an engine fails midway.
 
 mod common;
 
@@ -25,7 +25,7 @@ fn openssl() -> Arc<dyn Engine> {
     evener_engines::find("openssl").unwrap()
 }
 
-/// A watched engine, and what follows when its fault has shown.
+/// A guarded engine, and the engine that takes over after its fault.
 fn options_with(faulty: &Arc<Faulty>, verify_every: u64) -> Options {
     let watch =
         Watch { verify_every: Some(verify_every), deadline: Some(DEADLINE), retreats: false };
@@ -41,8 +41,8 @@ fn decrypt(keys: &KeyRing, from: &Path, to: &Path, options: &Options) -> Report 
     process(Operation::Decrypt, keys, from, Some(to), options).unwrap()
 }
 
-/// 128 files of one job each. Their first bytes differ, so that no result is right in the place of
-/// another.
+/// 128 files of one job each. Their first bytes differ, so that no file's result is right for
+/// another file.
 fn make_small_files(root: &Path) {
     fs::create_dir(root).unwrap();
     for number in 0..FILES {
@@ -51,7 +51,7 @@ fn make_small_files(root: &Path) {
     }
 }
 
-/// A file that all workers share.
+/// One file that all workers share.
 fn make_large_file(root: &Path) {
     fs::create_dir(root).unwrap();
     fs::write(root.join("large"), bytes(3_000_000)).unwrap();
@@ -59,10 +59,10 @@ fn make_large_file(root: &Path) {
 
 const FILES: usize = 128;
 
-/// What a worker claims at most at once.
+/// The maximum number of files that a worker claims at once.
 const CLAIM: usize = 32;
 
-/// How many jobs a session is tested with, per direction.
+/// The number of known-answer jobs of a session, per direction.
 fn known_answers(direction: Operation, keys: &KeyRing) -> u64 {
     let engine = Faulty::new(openssl(), Fault::Error, u64::MAX);
     let watched = guard(Arc::clone(&engine) as Arc<dyn Engine>, openssl(), Watch::default());
@@ -72,7 +72,7 @@ fn known_answers(direction: Operation, keys: &KeyRing) -> u64 {
     engine.jobs()
 }
 
-/// Encrypts and decrypts a tree, with the fault in the one and then in the other.
+/// Encrypts and decrypts a tree, with the fault first in encryption and then in decryption.
 fn there_and_back(keys: &KeyRing, make: fn(&Path), fault: Fault, at: u64) {
     let home = tempfile::tempdir().unwrap();
     let [plain, sealed, back] = ["plain", "sealed", "back"].map(|name| home.path().join(name));
@@ -97,7 +97,7 @@ fn assert_retired(report: &Report, faulty: &Faulty, fault: Fault) {
     assert!(faulty.has_struck(), "{fault} did not show: {report:?}");
     assert!(report.is_success(), "{fault}: {:?}", report.failures);
     if matches!(fault, Fault::Hang(_)) && report.retired.is_empty() {
-        // Beside a core nobody waits for it until it counts as failed.
+        // With a core present, nobody waits for it until it counts as failed.
         let is_late =
             |worker: &WorkerEffort| worker.was_late && worker.engine == faulty.description().name;
         assert!(report.workers.iter().any(is_late), "{report:?}");
@@ -111,7 +111,8 @@ fn assert_retired(report: &Report, faulty: &Faulty, fault: Fault) {
 
 #[test]
 fn a_tree_is_done_whatever_fails_whenever() {
-    // The sound engine claims some files and waits, so all others are sure to come.
+    // The sound engine claims some files and waits, so the faulty engine surely gets all other
+    // files.
     let last = (FILES - CLAIM - 1) as u64;
     thread::scope(|scope| {
         for &fault in Fault::ALL {
@@ -133,8 +134,9 @@ fn a_file_in_segments_survives_an_engine_that_fails_between_them() {
     }
 }
 
-/// The engine keeps the buffers in which it hangs, and the reference engine goes on with others: trees
-/// of small files with their headers, a long file, and a pipe, which can't be read again.
+/// The engine keeps the buffers in which it hangs, and the reference engine continues with new
+/// buffers: for trees of small files with their headers, a long file, and a pipe, which can't be
+/// read again.
 #[test]
 fn what_hangs_is_done_by_the_reference_engine_where_no_other_is_there() {
     let keys = cobblestone();
@@ -171,7 +173,7 @@ fn what_hangs_is_done_by_the_reference_engine_where_no_other_is_there() {
     assert!(fs::read(path("back")).unwrap() == content);
 }
 
-/// In a cipher that chains, one engine works at a time, and the next goes on where it failed.
+/// With a chaining cipher, one engine works at a time, and the next continues where it failed.
 #[test]
 fn a_pipe_of_a_cipher_that_chains_goes_on_with_the_next_engine() {
     let home = common::home();
@@ -189,7 +191,7 @@ fn a_pipe_of_a_cipher_that_chains_goes_on_with_the_next_engine() {
         }
         let opening = known_answers(Operation::Encrypt, &keys);
         for (fault, at) in [(Fault::Error, 0), (Fault::Wrong, 3), (Fault::Hang(Duration::MAX), 7)] {
-            // Of two modules the one is asked first that was named first.
+            // Of two modules, the one named first is asked first.
             let faulty = Faulty::new(openssl(), fault, opening + at);
             let [watched, ..] = &options_with(&faulty, 1).seats[..] else { panic!("no seats") };
             let sound = Faulty::new(openssl(), Fault::Error, u64::MAX);
@@ -203,7 +205,7 @@ fn a_pipe_of_a_cipher_that_chains_goes_on_with_the_next_engine() {
             );
             assert!(fs::read(&target).unwrap() == content, "{name}, {fault} at {at}");
         }
-        // Where no engine is left, the cause is told.
+        // If no engine is left, the report gives the cause.
         let faulty = Faulty::new(openssl(), Fault::Error, opening + 3);
         let alone = Options::new(vec![options_with(&faulty, 1).seats[0].clone()]);
         let report = encrypt(&keys, &alone);
@@ -212,7 +214,8 @@ fn a_pipe_of_a_cipher_that_chains_goes_on_with_the_next_engine() {
     }
 }
 
-/// A file of one job has that verified, whatever the lots say, and so nothing is in doubt.
+/// A file of one job has that job verified, regardless of the random choice, so nothing is in
+/// doubt.
 #[test]
 fn a_file_that_one_engine_does_alone_has_a_verified_job() {
     let home = tempfile::tempdir().unwrap();
@@ -227,10 +230,10 @@ fn a_file_that_one_engine_does_alone_has_a_verified_job() {
     assert_eq!((effort.verified_jobs, effort.unverified_jobs), (Some(15), Some(0)));
 }
 
-/// So rarely that no lot falls on any job.
+/// So rare that no random choice selects a job.
 const SELDOM: u64 = 1 << 60;
 
-/// Files of several jobs, of which one is verified: whatever is wrong is named.
+/// Of several jobs per file, one is verified: the report names everything that is wrong.
 #[test]
 fn files_in_doubt_are_named_and_are_no_success() {
     let keys = cobblestone();
@@ -260,7 +263,7 @@ fn files_in_doubt_are_named_and_are_no_success() {
     println!("{named} files in doubt in 12 rounds");
 }
 
-/// Every job that the engine did was verified or was not.
+/// Every job that the engine did was either verified or not.
 fn assert_sums_agree(report: &Report) {
     for (name, effort) in &report.engines {
         if let (Some(verified), Some(unverified)) = (effort.verified_jobs, effort.unverified_jobs) {
@@ -269,11 +272,11 @@ fn assert_sums_agree(report: &Report) {
     }
 }
 
-/// Good samples between the wrong jobs clear nothing: whatever is wrong is named once the engine
-/// is found out, whenever it was published.
+/// Good samples between the wrong jobs clear nothing: the report names every wrong file once the
+/// engine is exposed, whenever the file was published.
 #[test]
 fn a_good_sample_clears_no_earlier_doubt() {
-    // The first is mostly missed; of the others one is a file's last job, which is verified.
+    // The first is usually missed; one of the rest is a file's last job, which is verified.
     const WRONG: &[u64] = &[9, 40, 41, 42, 43, 44, 45, 46, 47];
     let keys = cobblestone();
     let (mut found, mut wrong) = (0, 0);
@@ -305,7 +308,7 @@ fn a_good_sample_clears_no_earlier_doubt() {
     assert!(found > 0 && wrong > 0);
 }
 
-/// An engine that understands itself and nobody else does must not read back what it wrote.
+/// An engine whose output only it can read must not verify that output.
 #[test]
 fn sources_are_compared_on_the_reference() {
     let home = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Every system call that matters fails once, at its first, second, … Nth time.
+//! Makes every relevant system call fail once, at its first, second, … Nth time.
 
 mod common;
 
@@ -15,7 +15,7 @@ fn child() {
     serve();
 }
 
-/// What is made to happen, as `EVENER_FAULT_DO` takes it, and how it reads in a message.
+/// The fault to cause, as `EVENER_FAULT_DO` takes it, and its text in a message.
 #[derive(Clone, Copy)]
 struct Fault {
     action: &'static str,
@@ -26,11 +26,11 @@ const EIO: Fault = Fault { action: "5", message: "Input/output error" };
 const ENOSPC: Fault = Fault { action: "28", message: "No space left on device" };
 const EDQUOT: Fault = Fault { action: "122", message: "quota exceeded" };
 const EMFILE: Fault = Fault { action: "24", message: "Too many open files" };
-/// What a call is to be repeated after: no failure at all.
+/// The call must be repeated after this, and not fail.
 const EINTR: Fault = Fault { action: "4", message: "" };
 const SHORT: Fault = Fault { action: "short", message: "" };
 
-/// The calls, with the faults that each may meet.
+/// The calls, with the faults that each may encounter.
 const CALLS: &[(&str, &[Fault])] = &[
     ("pread", &[EIO, EINTR, SHORT]),
     ("pwrite", &[ENOSPC, EIO, EDQUOT, EINTR, SHORT]),
@@ -51,8 +51,8 @@ const CALLS: &[(&str, &[Fault])] = &[
     ("syncfs", &[EIO]),
 ];
 
-/// Calls some of which spoil nothing when they fail: they look whether something that is done
-/// anyway can be left out.
+/// Calls of which some do no harm when they fail: they check whether a step that runs anyway can be
+/// skipped.
 const PERHAPS_HARMLESS: &[&str] = &["fstatat", "readlinkat"];
 
 fn run(scene: &Scene, call: &str, fault: Fault, nth: usize, tmpfile: bool) -> Output {
@@ -70,11 +70,12 @@ fn run(scene: &Scene, call: &str, fault: Fault, nth: usize, tmpfile: bool) -> Ou
     command.output().unwrap()
 }
 
-/// Times at which a call fails where it does not at all of them.
+/// The times tried for calls that are not tried at all times.
 const SOME: &[usize] = &[1, 2, 3, 5, 8];
 
-/// Whether a call fails at its `nth` time: at every one with the first of its faults, at some with
-/// their relatives. Under emulation a process takes seconds: there it is some, and the first.
+/// Returns whether a call fails at its `nth` time: with its first fault at every time, with its
+/// other faults at some times. Under emulation, where a process takes seconds, at some times and
+/// only the first time, respectively.
 fn is_tried(rank: usize, nth: usize, emulated: bool) -> bool {
     match (rank, emulated) {
         (0, false) => true,
@@ -83,7 +84,7 @@ fn is_tried(rank: usize, nth: usize, emulated: bool) -> bool {
     }
 }
 
-/// Lets each call fail at each of its times, until there are no more.
+/// Makes each call fail at each of its times, until none are left.
 fn fail_everything(operation: Operation, keys: &'static str, flags: Flags, tmpfile: bool) {
     let scene = Scene::new(operation, keys, flags, fill_small);
     let emulated = is_emulated();
@@ -191,7 +192,7 @@ fn a_source_that_can_not_be_removed_is_counted_once() {
 
 #[test]
 fn where_syncfs_does_not_report_failures_each_file_is_synced() {
-    // The kernel then shows the program an old version of itself.
+    // The kernel then reports an old version to the program.
     if std::process::Command::new("setarch").args(["--uname-2.6", "true"]).status().is_err() {
         evener_skipped::skipped!("there is no setarch");
         return;

@@ -1,4 +1,4 @@
-//! Trees and targets that somebody else can write to, and names that are not what they seem.
+//! Tests trees and targets that another user can write to, and deceptive names.
 
 mod common;
 
@@ -41,7 +41,7 @@ fn names_that_the_target_takes_for_one_lose_nothing() {
     for (remove_source, resume) in [(true, false), (false, false), (false, true), (true, true)] {
         let home = home();
         let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
-        // More than are synced at a time, so that some sources are gone when others come.
+        // More than are synced at a time, so that some sources are gone when later ones come.
         fs::create_dir_all(plain.join("Sub")).unwrap();
         fs::create_dir_all(plain.join("sub")).unwrap();
         let names = (0..70).flat_map(|number| [format!("A{number}"), format!("a{number}")]);
@@ -57,7 +57,7 @@ fn names_that_the_target_takes_for_one_lose_nothing() {
             flags: Flags { overwrite: true, resume, remove_source, ..Flags::default() },
         };
         let mut command = errand.command();
-        // No file system here folds names, so the library before the system's calls does.
+        // No file system here folds names, so a library that intercepts the system calls does.
         command.env("LD_PRELOAD", shim()).env("EVENER_FAULT_FOLD_BELOW", &sealed);
         let output = command.output().unwrap();
         let errors = String::from_utf8(output.stderr).unwrap();
@@ -67,7 +67,7 @@ fn names_that_the_target_takes_for_one_lose_nothing() {
             let told = errors.lines().filter(is_of);
             told.filter(|line| line.contains("the two names are one")).count()
         };
-        // One of each two files, and the directories or what is in one of them.
+        // One of each two files, and the directories or the content of one of them.
         assert_eq!(told("A") + told("a"), 70, "{errors}");
         assert!(told("Sub") + told("sub") > 0, "{errors}");
         let back = home.path().join("back");
@@ -89,7 +89,7 @@ fn names_that_the_target_takes_for_one_lose_nothing() {
 
 #[test]
 fn an_inode_that_is_used_again_is_no_hard_link() {
-    // In a file system that gives numbers out again at once.
+    // On a file system that reuses inode numbers at once.
     let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let [plain, others, sealed, back] =
         ["plain", "others", "sealed", "back"].map(|name| home.path().join(name));
@@ -183,7 +183,7 @@ fn set_id_bits_need_the_owner() {
         ["setuid.enc", "setgid.enc", "both.enc", "sub"].map(|name| mode(&sealed.join(name)))
     };
     assert_eq!(sealed_modes(&sealed), [0o755, 0o755, 0o711, 0o1775]);
-    // The owner of the sealed tree sets them.
+    // The owner of the sealed tree sets these modes.
     set_mode(&sealed.join("setuid.enc"), 0o4755);
     set_mode(&sealed.join("sub"), 0o6777);
     set_mode(&sealed, 0o2777);
@@ -217,7 +217,7 @@ fn a_directory_that_was_there_keeps_its_mode_and_times() {
         assert_eq!(modes(), [0o1777, 0o700, 0o2700, 0o500]);
         assert_eq!(modified(), before);
     }
-    // Whether an interrupted run has made those can't be told.
+    // The run can't know whether an interrupted run made those.
     let report = encrypt(&plain, &sealed, &Options { resume: true, ..options() });
     assert!(report.is_success(), "{:?}", report.failures);
     assert_eq!(report.notices.len(), 3, "{:?}", report.notices);
@@ -232,7 +232,7 @@ fn a_resumed_run_ends_what_an_interrupted_one_left_of_directories() {
     fs::create_dir_all(plain.join("sub")).unwrap();
     set_mode(&plain.join("sub"), 0o1550);
     fs::create_dir_all(sealed.join("sub")).unwrap();
-    // As it is made, before its files are done.
+    // As a run creates it, before finishing its files.
     set_mode(&sealed.join("sub"), 0o750);
     let report = encrypt(&plain, &sealed, &Options { resume: true, ..options() });
     assert!(report.is_success() && report.notices.is_empty(), "{report:?}");
@@ -240,8 +240,8 @@ fn a_resumed_run_ends_what_an_interrupted_one_left_of_directories() {
     let modified = |tree: &Path| fs::metadata(tree.join("sub")).unwrap().modified().unwrap();
     assert_eq!(modified(&sealed), modified(&plain));
 
-    // With owners all are made for the user alone, and nobody else gets access to one that may
-    // have been there.
+    // With owners, a run creates all directories for the user alone, and gives nobody else access
+    // to a directory that may have existed before.
     set_mode(&plain.join("sub"), 0o755);
     set_mode(&sealed.join("sub"), 0o700);
     let report = encrypt(&plain, &sealed, &Options { resume: true, owner: true, ..options() });
@@ -274,11 +274,11 @@ fn a_target_around_the_source_is_refused() {
         }
     }
     assert_eq!(fs::read(at("n/d/e/x.enc")).unwrap(), b"KEEP");
-    // A single file may go into its own directory.
+    // A single file's output may go into the file's own directory.
     assert!(encrypt(&at("n/d/d/e/x"), &at("n/d/d/e"), &options()).is_success());
 }
 
-/// Below links that are followed, the two trees can meet in the midst of the walk.
+/// Below followed links, the two trees can meet in the middle of the walk.
 #[test]
 fn no_directory_is_of_the_source_and_the_target() {
     let home = home();
@@ -295,8 +295,8 @@ fn no_directory_is_of_the_source_and_the_target() {
     assert!(errors.len() == 1 && errors[0].starts_with("holds outputs"), "{errors:?}");
     assert_eq!(fs::read(sealed.join("link/x.enc")).unwrap(), b"KEEP");
 
-    // And here some are sources before an output would go to them, and others after that: as the
-    // system lists them, the last first.
+    // Here some directories are sources before an output would go to them, and some afterwards: the
+    // walk takes them in reverse order of the system's listing.
     fs::remove_file(plain.join("link")).unwrap();
     let (from, to) = (plain.join("sub"), sealed.join("sub"));
     fs::create_dir(&from).unwrap();
@@ -338,7 +338,7 @@ fn no_directory_is_of_the_source_and_the_target() {
     assert!(sources_first > 0);
 }
 
-/// A link can lead to the very directory that its own outputs would go to.
+/// A link can lead to the very directory that would hold its own outputs.
 #[test]
 fn no_directory_is_its_own_output() {
     let home = home();
@@ -397,17 +397,17 @@ fn links_of_strangers_in_common_directories_are_not_followed() {
     }
     assert_eq!(fs::read(mine.join("file")).unwrap(), b"mine");
     assert_eq!(fs::read_dir(&mine).unwrap().count(), 1);
-    // Where not everybody can make links, whose they are means nothing.
+    // In a directory where not everybody can create links, their owner does not matter.
     set_mode(&common, 0o755);
     assert!(run(&file, "to-file").unwrap().is_success());
     set_mode(&common, 0o1777);
     assert!(give(0));
     assert!(run(&plain, "to-tree").unwrap().is_success());
 
-    // A FIFO, from which whoever made it reads.
+    // A FIFO, from which its creator reads.
     let fifo = common.join("fifo");
     mknodat(CWD, &fifo, FileType::Fifo, Mode::from_raw_mode(0o666), 0).unwrap();
-    // With a reader, what is written there is not waited for.
+    // With a reader, opening it for writing does not wait.
     let reader = openat(CWD, &fifo, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()).unwrap();
     std::os::unix::fs::chown(&fifo, Some(12_345), None).unwrap();
     let refused = run(&file, "fifo").unwrap_err().to_string();
@@ -455,7 +455,7 @@ fn directories_of_strangers_in_common_directories_are_no_targets() {
         assert!(refused.contains("another user has put"), "{target:?}: {refused}");
         assert_eq!(fs::read_dir(&out).unwrap().count(), 0);
     }
-    // What its owner, or the system, has made there is as good as any other.
+    // Entries that its owner, or the system, has made there are acceptable.
     for (source, common_of, out_of) in [(&plain, 0, 0), (&file, 12_345, 12_345)] {
         std::os::unix::fs::chown(&common, Some(common_of), None).unwrap();
         std::os::unix::fs::chown(&out, Some(out_of), None).unwrap();
@@ -478,7 +478,7 @@ fn sources_below_followed_links_are_not_removed() {
     assert!(matches!(refused.unwrap_err().error, FileError::Refused(_)));
     assert!(outside.join("file").exists() && !sealed.exists());
 
-    // A single file behind a link is taken, but not removed.
+    // A single file behind a link is processed, but not removed.
     symlink("outside/file", home.path().join("alias")).unwrap();
     let alias = home.path().join("alias");
     assert!(encrypt(&alias, &sealed, &options()).is_success());

@@ -1,4 +1,4 @@
-//! Outputs in directories that give what is made there a group, or an access list.
+//! Tests outputs in directories that give new entries a group or an access list.
 
 mod common;
 
@@ -18,7 +18,7 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// A tree whose files and directory are for their group as well, and a target for it.
+/// A tree whose files and directory their group may also use, and a target for it.
 struct Scene {
     home: tempfile::TempDir,
     plain: PathBuf,
@@ -65,7 +65,7 @@ fn a_directorys_group_gets_nothing_that_was_not_meant_for_it() {
     let own = rustix::process::getegid().as_raw();
     let expected = [(own, 0o664), (own, 0o775), (own, 0o664)];
     assert_eq!(scene.encrypt(&scene.target, &options()), expected);
-    // A target that is made there, and one of a single file.
+    // A target created there, and a single file's target.
     let below = scene.target.join("new");
     assert_eq!(scene.encrypt(&below, &options()), expected);
     assert_eq!(group_and_mode(&below), (own, 0o755));
@@ -74,7 +74,7 @@ fn a_directorys_group_gets_nothing_that_was_not_meant_for_it() {
     let one = process(Operation::Encrypt, &cobblestone(), &file, Some(&alone), &options());
     assert!(one.unwrap().is_success());
     assert_eq!(group_and_mode(&alone), (own, 0o664));
-    // What a group shares stays its own.
+    // An output whose source has the target's group keeps that group.
     for name in ["file", "sub", "sub/long"] {
         chown(scene.plain.join(name), None, Some(STRANGER)).unwrap();
     }
@@ -117,7 +117,7 @@ fn a_directorys_access_list_gives_nobody_more_than_the_mode() {
     scene.encrypt(&scene.target, &options);
     assert!(!has_list(&scene.target.join("file.enc"), ACCESS_LIST));
     assert!(has_list(&scene.target, DEFAULT_LIST), "the directory keeps its own");
-    // A list of the source's own is restored where that is wished.
+    // The source's own list is restored on request.
     setxattr(scene.plain.join("file"), ACCESS_LIST, &list, XattrFlags::empty()).unwrap();
     for xattrs in [true, false] {
         scene.encrypt(&scene.target, &Options { xattrs, ..options.clone() });

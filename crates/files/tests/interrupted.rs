@@ -1,4 +1,4 @@
-//! Operations that are stopped, or lose their last engine, at every batch that they process.
+//! Tests operations that are stopped, or lose their last engine, at every batch that they process.
 
 mod common;
 
@@ -18,16 +18,16 @@ use evener_core::{
 use evener_files::{Control, Operation, Options, Report, StreamSource, StreamTarget};
 use evener_pipeline::PolicyName;
 
-/// What happens at a batch.
+/// The event at a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Event {
     /// The operation is stopped.
     Stop,
-    /// From then on all engines fail.
+    /// From then on, all engines fail.
     Fail,
 }
 
-/// Counts the batches of all engines that share it, and has something happen at one of them.
+/// Counts the batches of all engines that share it, and triggers the event at one of them.
 struct Plot {
     event: Event,
     at: u64,
@@ -72,7 +72,7 @@ impl Session for DisturbedSession {
             }
             if number == *at {
                 control.stop();
-                // The others meet the stop while this segment is at work.
+                // Let the other workers meet the stop while this segment is being processed.
                 sleep(Duration::from_millis(2));
             }
         }
@@ -80,7 +80,7 @@ impl Session for DisturbedSession {
     }
 }
 
-/// Three workers of the kinds that a policy admits.
+/// Three workers of the kinds that a policy permits.
 fn options(policy: PolicyName, plot: &Arc<Plot>, flags: Flags) -> Options {
     let openssl = evener_engines::find("openssl").unwrap();
     let kinds = [Kind::Cpu, Kind::Module, Kind::Module];
@@ -94,11 +94,11 @@ fn options(policy: PolicyName, plot: &Arc<Plot>, flags: Flags) -> Options {
     };
     let seats = kinds.into_iter().enumerate().map(seat).collect();
     let (control, policy) = (Arc::clone(&plot.control), Some(policy));
-    // So short buffers that long files have several segments.
+    // Buffers so short that long files have several segments.
     Options { seats, policy, control, memory: 6 * (70 << 10), ..flags.options() }
 }
 
-/// Two files of several segments, and some that need none.
+/// Two files of several segments, and some shorter files.
 fn fill(root: &Path, age: Age) {
     fs::create_dir(root).unwrap();
     for number in 0..6 {
@@ -110,8 +110,8 @@ fn fill(root: &Path, age: Age) {
 
 const FILES: u64 = 8;
 
-/// Disturbs an operation at its first batch and every `step`th from there on, until it gets
-/// through.
+/// Disturbs an operation at its first batch and every `step`th batch after that, until it
+/// completes.
 fn disturb(
     operation: Operation,
     keys: &'static str,
@@ -153,7 +153,7 @@ fn disturb(
 fn check(report: &Report, event: Event, what: &str) {
     let failures = report.failures.len() as u64;
     match event {
-        // What an interruption leaves undone is no failure.
+        // Work that an interruption leaves undone is not a failure.
         Event::Stop => assert_eq!(failures, 0, "{what}: {:?}", report.failures),
         Event::Fail => {
             assert!(!report.interrupted, "{what}");
@@ -169,7 +169,7 @@ fn disturb_all(event: Event, step: usize) {
             disturb(operation, "cobblestone-256", policy, event, step);
         }
     }
-    // Chained when it encrypts, and with padding.
+    // Chained when it encrypts, and padded.
     for operation in [Operation::Encrypt, Operation::Decrypt] {
         disturb(operation, "openssl aes-256-cbc", PolicyName::Pull, event, step);
     }

@@ -1,4 +1,4 @@
-//! SIGKILL at any moment.
+//! Tests SIGKILL at any moment.
 
 mod common;
 
@@ -19,7 +19,7 @@ fn child() {
     serve();
 }
 
-/// Enough files that a kill falls between them, and one with several segments.
+/// Enough files for a kill to fall between them, and one with several segments.
 fn fill(root: &Path, age: Age) {
     for directory in 0..4 {
         let directory = root.join(directory.to_string());
@@ -32,7 +32,7 @@ fn fill(root: &Path, age: Age) {
     age.write(&root.join("0/long"), 700_000);
 }
 
-/// Runs and kills again and again, at moments spread over the time that a whole run takes.
+/// Runs and kills repeatedly, at moments spread over the duration of a whole run.
 fn kill_often(operation: Operation, keys: &'static str, flags: Flags, tmpfile: bool, rounds: u32) {
     let scene = Scene::new(operation, keys, flags, fill);
     let command = || {
@@ -49,7 +49,7 @@ fn kill_often(operation: Operation, keys: &'static str, flags: Flags, tmpfile: b
     let whole_run = begun.elapsed();
     scene.assert_whole("not killed");
 
-    // Where a run takes seconds, there are fewer.
+    // If a run takes seconds, there are fewer rounds.
     let rounds = if is_emulated() { rounds / 4 } else { rounds };
     let mut killed = 0;
     for round in 0..rounds {
@@ -66,7 +66,7 @@ fn kill_often(operation: Operation, keys: &'static str, flags: Flags, tmpfile: b
     assert!(killed > 0, "every run was over before it was killed");
 }
 
-/// Moments that fill `whole` evenly, in whatever number of rounds: multiples of the golden ratio.
+/// Moments that fill `whole` evenly, for any number of rounds: multiples of the golden ratio.
 fn moment(round: u32, whole: Duration) -> Duration {
     whole.mul_f64((f64::from(round) * 0.618_034).fract())
 }
@@ -114,7 +114,7 @@ fn durable_outputs() {
     kill_often(Operation::Decrypt, "cobblestone-256", durable, false, 8);
 }
 
-/// Their directories are nobody else's until all is done.
+/// The outputs' directories belong to nobody else until all is done.
 #[test]
 fn outputs_with_owners() {
     let owned = Flags { owner: true, ..FRESH };

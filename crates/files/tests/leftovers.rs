@@ -1,4 +1,4 @@
-//! What runs leave in the directories of their outputs, and what is in the way there.
+//! Tests leftovers of runs in their outputs' directories, and obstacles there.
 
 mod common;
 
@@ -36,7 +36,7 @@ fn what_only_looks_like_a_temporary_file_is_in_nobodys_way() {
     assert!(planted.is_dir() && fifo.exists());
 }
 
-/// A single file's directory is looked through as a tree's are.
+/// A single file's directory is searched like a tree's directories.
 #[test]
 fn what_a_killed_run_has_left_beside_a_file_is_removed() {
     let home = home();
@@ -51,7 +51,7 @@ fn what_a_killed_run_has_left_beside_a_file_is_removed() {
     assert!(encrypt(&plain, &target, &overwriting).is_success() && !left.exists());
 }
 
-/// As in a directory to which names can only be added (`chattr +a`).
+/// As in a directory that only allows adding names (`chattr +a`).
 #[test]
 fn a_temporary_file_that_stays_is_told() {
     let home = home();
@@ -76,7 +76,7 @@ fn a_temporary_file_that_stays_is_told() {
     assert_eq!(fs::read_dir(&sealed).unwrap().count(), 2);
 }
 
-/// Before its lock is taken, or while another run has it.
+/// Before its lock is taken, or while another run holds it.
 #[test]
 fn what_another_run_takes_before_it_has_its_name_is_made_again() {
     let overwriting = Flags { overwrite: true, ..Flags::default() };
@@ -90,7 +90,7 @@ fn what_another_run_takes_before_it_has_its_name_is_made_again() {
         fs::hard_link(plain.join("file"), plain.join("further")).unwrap();
         symlink("file", plain.join("link")).unwrap();
         fs::create_dir(&sealed).unwrap();
-        // What the links replace.
+        // The entries that the links replace.
         fs::write(sealed.join("file.enc"), "old").unwrap();
         fs::write(sealed.join("further.enc"), "old").unwrap();
         symlink("elsewhere", sealed.join("link")).unwrap();
@@ -114,7 +114,7 @@ fn what_another_run_takes_before_it_has_its_name_is_made_again() {
     }
 }
 
-/// It is said at once, and not when all is encrypted.
+/// The refusal comes at once, not after encrypting everything.
 #[test]
 fn what_no_file_replaces_is_refused_before_the_work() {
     let home = home();

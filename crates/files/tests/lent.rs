@@ -1,4 +1,4 @@
-//! Engines that want many bytes at once, in memory of their own.
+//! Tests engines that want many bytes at once, in memory of their own.
 
 mod common;
 
@@ -19,7 +19,7 @@ use evener_core::{
 use evener_engines::{Watch, watched};
 use evener_files::{KeyRing, Operation, Options, Report, StreamSource, StreamTarget};
 
-/// A module that wants [`AT_ONCE`] bytes in a batch, and has memory for them.
+/// A module that wants [`AT_ONCE`] bytes in a batch, and lends memory for them.
 struct Lender {
     description: Description,
     engine: Arc<dyn Engine>,
@@ -28,15 +28,15 @@ struct Lender {
 
 #[derive(Default)]
 struct Arena {
-    /// The addresses that are lent.
+    /// The address ranges of lent memory.
     lent: Mutex<Vec<Range<usize>>>,
-    /// How many messages came in other memory, and had to be copied.
+    /// The number of messages in other memory, which had to be copied.
     copies: AtomicUsize,
-    /// The most bytes of input that one batch had.
+    /// The maximum number of input bytes in one batch.
     most: AtomicUsize,
-    /// How often memory for a whole batch was lent.
+    /// How often it lent memory for a whole batch.
     large: AtomicUsize,
-    /// Fails after so many batches.
+    /// Fails after this many batches.
     batches_left: AtomicUsize,
 }
 
@@ -46,7 +46,7 @@ struct LenderSession(Box<dyn Session>, Arc<Arena>);
 
 const AT_ONCE: usize = 1 << 20;
 
-/// A guard's known answers are fewer bytes in all, and come in memory of its own.
+/// A guard's known answers are fewer bytes in total, and are in its own memory.
 const OWN: usize = 64 << 10;
 
 fn lender(batches: usize) -> (Arc<dyn Engine>, Arc<Arena>) {
@@ -130,7 +130,8 @@ impl Session for LenderSession {
     }
 }
 
-/// The guards that an engine may have: on a thread of its own, as a deadline needs it, and on the worker's.
+/// The guards that an engine may have: on a separate thread, as a deadline requires, and on the
+/// worker's thread.
 fn guards() -> [Option<Watch>; 3] {
     let soon = Some(Duration::from_secs(600));
     let apart = Watch { deadline: soon, ..Watch::of_a_run(Some(10)) };
@@ -186,7 +187,7 @@ fn what_a_worker_reads_lies_in_the_engines_memory() {
             let (copies, most) =
                 (arena.copies.load(Ordering::SeqCst), arena.most.swap(0, Ordering::SeqCst));
             assert_eq!(copies, 0, "{operation:?} under {watch:?}");
-            // Each worker's input, output and spare. A guard that copied would have its own.
+            // Each worker's input, output and spare buffer. A guard that copied would have its own.
             assert_eq!(arena.large.swap(0, Ordering::SeqCst), 6, "{operation:?} under {watch:?}");
             assert!((AT_ONCE / 2..=2 * AT_ONCE).contains(&most), "{operation:?}: {most}");
         });
@@ -213,7 +214,7 @@ fn what_a_pipe_brings_lies_in_the_engines_memory() {
             let report =
                 process_stream(operation, &cobblestone(), source, target, &options).unwrap();
             assert!(report.is_success(), "{operation:?}: {:?}", report.failures);
-            // The beginning of a stream is read before a session is open; its buffers come back.
+            // The start of a stream is read before a session is open; its buffers are reused.
             let jobs = (40 << 20) / (16 << 10);
             let copies = arena.copies.swap(0, Ordering::SeqCst);
             assert!(copies < jobs / 4, "{operation:?} under {watch:?}: {copies} of {jobs}");
@@ -227,7 +228,7 @@ fn what_a_pipe_brings_lies_in_the_engines_memory() {
 #[test]
 fn what_it_fails_workers_with_shorter_buffers_do() {
     let mut rings = every_key_ring();
-    // One that can be cut, one that chains and one that is padded.
+    // A cipher whose messages can be split, a chaining one and a padded one.
     let kinds = ["cobblestone-256", "openssl aes-256-cbc", "openssl aes-128-ctr"];
     rings.retain(|(name, _)| kinds.contains(&name.as_str()));
     for (name, keys) in rings {

@@ -1,6 +1,6 @@
-//! Engines that lie in every way, under every policy, in every operation. Whatever they do, no
-//! wrong byte comes with the status of a success, what may be wrong is named, and where every
-//! job is verified or every output read back, nothing is.
+//! Tests engines that lie in every way, under every policy, in every operation. In all cases, no
+//! wrong byte comes with a success status, the report names what may be wrong, and if every job is
+//! verified or every output read back, nothing is.
 
 mod common;
 
@@ -41,12 +41,12 @@ const LIES: &[Fault] = &[
     Fault::Hang(Duration::MAX),
 ];
 
-/// Whether good samples lie between the wrong jobs, so that these may be missed.
+/// Returns whether good samples are between the wrong jobs, so that these may be missed.
 fn is_seldom(lie: Fault) -> bool {
     matches!(lie, Fault::Rare(_) | Fault::Among(_))
 }
 
-/// Jobs before the lie: while the session is tested, at once, and later.
+/// The number of jobs before the lie: during the session's tests, immediately, and later.
 const MOMENTS: [u64; 3] = [0, 6, 19];
 
 const DEADLINE: Duration = Duration::from_secs(2);
@@ -57,13 +57,13 @@ fn openssl() -> Arc<dyn Engine> {
 
 fn liar(lie: Fault, after: u64, verify_every: Option<u64>, retreats: bool) -> Arc<dyn Engine> {
     let deadline = matches!(lie, Fault::Hang(_)).then_some(DEADLINE);
-    // A panic is caught on the helper's thread only.
+    // Panics are caught only on the helper's thread.
     let deadline = deadline.or((lie == Fault::Panic).then_some(10 * DEADLINE));
     let faulty = Faulty::new(openssl(), lie, after);
     guard(faulty as Arc<dyn Engine>, openssl(), Watch { verify_every, deadline, retreats })
 }
 
-/// A tree, sealed by a sound engine.
+/// A tree, and its version sealed by a sound engine.
 struct Stage {
     home: tempfile::TempDir,
     keys: KeyRing,
@@ -109,7 +109,7 @@ impl Stage {
         process(operation, &self.keys, &self.at(from), to.as_deref(), options).unwrap()
     }
 
-    /// Does it, and returns what was said and which outputs are wrong, by their plain names.
+    /// Performs the deed, and returns the report and the wrong outputs, by their plain names.
     fn perform(&self, deed: Deed, options: &Options) -> (Report, BTreeSet<PathBuf>) {
         for left in ["out", "source", "back"] {
             let _ = fs::remove_dir_all(self.at(left));
@@ -154,14 +154,14 @@ impl Stage {
         }
     }
 
-    /// Outputs that a sound engine does not turn into what they were.
+    /// Outputs that a sound engine does not turn back into the originals.
     fn wrong_ciphertexts(&self) -> BTreeSet<PathBuf> {
         let sealed = snapshot(&self.at("out"));
         self.run(Operation::Decrypt, "out", "back", &options());
         let back = snapshot(&self.at("back"));
         let mut wrong = self.wrong_plaintexts("back");
         let files = sealed.iter().filter(|(_, entry)| entry.is_file());
-        // What has no name there was not authentic.
+        // A file without an output there was not authentic.
         wrong.extend(
             files.map(|(name, _)| name.with_extension("")).filter(|name| !back.contains_key(name)),
         );
@@ -193,7 +193,7 @@ fn copy(from: &Path, to: &Path, is_wanted: fn(&str) -> bool) {
     }
 }
 
-/// `right`, or what the caller was told. Anything else fails.
+/// `right`, or the report to the caller. Anything else fails.
 fn judge(report: &Report, wrong: &BTreeSet<PathBuf>, must_be_right: bool, what: &str) -> String {
     assert!(!must_be_right || wrong.is_empty(), "{what}: {wrong:?} are wrong");
     let doubtful = report.doubtful.iter().map(|doubt| doubt.path.file_stem().unwrap().into());
@@ -235,7 +235,7 @@ fn no_lie_about_files_is_a_success() {
                     let (report, wrong) = stage.perform(deed, &options);
                     let must_be_right = verify_every == Some(1) || deed == Deed::RemoveSource;
                     let what = format!("{lie} after {after}, {policy}, {deed:?}");
-                    // Some jobs are wrong and most are not, and the lots may miss those.
+                    // Some jobs are wrong and most are not, and the random choice may miss those.
                     if is_seldom(lie) && !must_be_right && report.is_success() {
                         let unverified =
                             report.engines.values().filter_map(|it| it.unverified_jobs);
@@ -252,8 +252,8 @@ fn no_lie_about_files_is_a_success() {
     }
 }
 
-/// What work in memory came to: how many results are wrong that came without an error, and
-/// whether the caller was told.
+/// The result of work in memory: the number of wrong results without an error, and whether the
+/// caller got a report.
 #[derive(Default)]
 struct Work {
     wrong: usize,
@@ -271,7 +271,7 @@ impl Work {
 
 const IV: [u8; 16] = [1; 16];
 
-/// Messages one by one, records and messages in place.
+/// Processes messages one by one, records and messages in place.
 fn sessions(engine: &dyn Engine, direction: Direction, work: &mut Work) -> Result<(), EngineError> {
     let (cipher, iv) = (Cipher::Aes128Ctr, Iv::new(&IV).unwrap());
     let key = Key::new(&[5; 16]).unwrap();
@@ -300,7 +300,7 @@ fn sessions(engine: &dyn Engine, direction: Direction, work: &mut Work) -> Resul
     Ok(())
 }
 
-/// Buffers that several threads share.
+/// Processes buffers that several threads share.
 fn buffers(engine: &dyn Engine, direction: Direction, work: &mut Work) -> Result<(), EngineError> {
     let (cipher, iv) = (Cipher::Aes128Ctr, Iv::new(&IV).unwrap());
     let key = Key::new(&[5; 16]).unwrap();
@@ -369,7 +369,7 @@ fn whole_files_in_memory_and_parts_of_files_are_right_or_refused() {
             let opened = random_access(&stage.at("sealed/large.enc"), &stage.keys, &engine);
             let mut file = match opened {
                 Ok(file) => file,
-                // What was never there is not made good.
+                // An engine that was never there can't be replaced.
                 Err(error) => {
                     assert!(lie == Fault::Vanish && after == 0, "{what}: {error}");
                     continue;

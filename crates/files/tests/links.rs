@@ -1,4 +1,4 @@
-//! Files with several names, symbolic links, and names that collide.
+//! Tests files with several names, symbolic links, and names that collide.
 
 mod common;
 
@@ -25,7 +25,7 @@ fn a_link_is_never_made_to_what_was_there_before() {
         fs::create_dir(&sealed).unwrap();
         fs::write(plain.join("one"), bytes(1000)).unwrap();
         fs::hard_link(plain.join("one"), plain.join("two")).unwrap();
-        // Whichever name is met first can't be written, so nor can the other.
+        // Whichever name is taken, the other must not become a link to the file there.
         for (occupied, free) in [("one", "two"), ("two", "one")] {
             let occupied = sealed.join(format!("{occupied}.enc"));
             fs::write(&occupied, b"something else").unwrap();
@@ -69,7 +69,7 @@ fn resuming_links_what_an_earlier_run_made_apart() {
     assert_eq!(inode("one.enc"), inode("two.enc"));
     assert_eq!(fs::read_dir(&sealed).unwrap().count(), 2);
 
-    // What is not an output of this file is left alone.
+    // A file that is not an output of this source stays untouched.
     fs::remove_file(sealed.join("two.enc")).unwrap();
     fs::write(sealed.join("two.enc"), b"mine").unwrap();
     let report =
@@ -131,7 +131,7 @@ fn links_are_made_where_only_the_sources_cant_be_removed() {
     assert_eq!(fs::read_dir(&sealed).unwrap().count(), 2);
 }
 
-/// As on exFAT and on what is behind FUSE.
+/// As on exFAT and on file systems behind FUSE.
 #[test]
 fn each_name_is_a_file_of_its_own_where_outputs_cant_be_linked() {
     let home = home();
@@ -185,7 +185,7 @@ fn a_linked_source_that_changes_before_the_end_is_kept_with_all_its_names() {
     fs::hard_link(plain.join("one"), plain.join("two")).unwrap();
     fs::write(plain.join("other"), bytes(1000)).unwrap();
     let one = plain.join("one");
-    // The others are told of when their sources have gone.
+    // The run reports the other files when their sources are gone.
     let listener: Listener = Arc::new(move |path: &Path, outcome| {
         if outcome == FileOutcome::Done && path.ends_with("other") {
             fs::write(&one, "written to after its output was made").unwrap();
@@ -237,7 +237,7 @@ fn symbolic_links_are_replaced_at_once() {
     fs::create_dir(&sealed).unwrap();
     symlink("new", plain.join("link")).unwrap();
     symlink("old", sealed.join("link")).unwrap();
-    // What a killed process may leave, and what only looks like it.
+    // Leftovers of a killed process, and names that only resemble them.
     symlink("new", sealed.join(".evener-0123456789abcdef.part")).unwrap();
     fs::write(sealed.join(".evener-fedcba9876543210.part"), b"half").unwrap();
     fs::write(sealed.join(".evener-notes.part"), b"mine").unwrap();
@@ -320,7 +320,7 @@ fn a_symbolic_link_has_an_owner_of_its_own() {
         evener_skipped::skipped!("only root gives files away");
         return;
     }
-    // Also one that a run without owners has made.
+    // This includes a link that a run without owners has made.
     for owner in [false, true] {
         let options = Options { owner, resume: true, ..options() };
         let report = process(Operation::Encrypt, &cobblestone(), &plain, Some(&sealed), &options);

@@ -1,4 +1,4 @@
-//! Parts of sealed files.
+//! Tests reading parts of sealed files.
 
 mod common;
 
@@ -47,7 +47,7 @@ fn a_short_file_takes_no_buffers_for_the_longest_chunk_of_its_format() {
     let home = tempfile::tempdir().unwrap();
     let (plain, sealed) = (home.path().join("plain"), home.path().join("sealed"));
     let engine = evener_engines::find("openssl").unwrap();
-    // Two buffers for such a chunk are all that 32 bits can address.
+    // Two buffers for such a chunk take all memory that 32 bits can address.
     let long = common::tink(1, i32::MAX as u32);
     let (one, two) = (KeyRing::new(long), KeyRing::new(common::tink(2, 4096)));
     let both = KeyRing::new(common::tink(2, 4096)).with(common::tink(1, i32::MAX as u32));

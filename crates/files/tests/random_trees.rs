@@ -1,4 +1,4 @@
-//! Random trees there and back, in every format, with random options.
+//! Tests round trips of random trees, in every format, with random options.
 
 mod common;
 
@@ -11,7 +11,7 @@ use evener_files::{FileError, Operation, Options, Report};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// What is made at a random place in the tree.
+/// An entry at a random place in the tree.
 #[derive(Clone, Debug)]
 enum Thing {
     File {
@@ -25,13 +25,13 @@ enum Thing {
     Symlink {
         text: String,
     },
-    /// Another name of the file that was made this many things before.
+    /// Another name of the file made this many entries before.
     HardLink {
         back: usize,
     },
 }
 
-/// The lengths at which formats and buffers change their ways, and some between.
+/// The lengths at which formats and buffers change their behaviour, and some between them.
 fn length() -> impl Strategy<Value = usize> {
     const EDGES: &[usize] = &[16, 4096, 4096 - 16 - 40, 16_384, 65_536, 70_000, 131_072, 270_336];
     prop_oneof![
@@ -52,12 +52,12 @@ fn thing() -> impl Strategy<Value = Thing> {
     ]
 }
 
-/// A place in the tree, in a few directories of which some are deep, and its name.
+/// A path in the tree, in a few directories, some of them deep.
 fn place() -> impl Strategy<Value = String> {
     "([a-c]/){0,3}[a-zäß .]{1,6}[a-z]"
 }
 
-/// The options that should make no difference to the result.
+/// The options that should not affect the result.
 #[derive(Clone, Debug)]
 struct Choice {
     seats: usize,
@@ -90,7 +90,8 @@ impl Choice {
     }
 }
 
-/// Makes what can be made; two things may want one name, and names may be in each other's way.
+/// Creates the entries that can be created; two may want one name, and names may obstruct each
+/// other.
 fn make(root: &Path, things: &[(String, Thing)]) {
     fs::create_dir(root).unwrap();
     let mut modes = Vec::new();
@@ -123,14 +124,14 @@ fn make(root: &Path, things: &[(String, Thing)]) {
             }
         }
     }
-    // A user other than root must be able to read and remove it all.
+    // A user other than root must be able to read and remove everything.
     for (path, mode) in modes {
         let needed = if path.is_dir() { 0o700 } else { 0o400 };
         fs::set_permissions(path, fs::Permissions::from_mode(mode | needed)).unwrap();
     }
 }
 
-/// Whether everything was done. If not, it was for want of memory, and for nothing else.
+/// Returns whether everything was done. The only accepted reason for a failure is lack of memory.
 fn was_done(what: &str, report: &Report) -> bool {
     for failure in &report.failures {
         let expected =

@@ -1,4 +1,4 @@
-//! What somebody who may write to the trees puts in the place of directories and links.
+//! Tests entries that a user who may write to the trees puts in place of directories and links.
 
 mod common;
 
@@ -22,7 +22,7 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// Encrypts a tree; what is made of this name is exchanged with `other` at once.
+/// Encrypts a tree; an entry created with this name is at once exchanged with `other`.
 fn encrypt(plain: &Path, sealed: &Path, name: &str, other: &Path, flags: Flags) -> Output {
     let keys = "cobblestone-256";
     let errand =
@@ -32,7 +32,7 @@ fn encrypt(plain: &Path, sealed: &Path, name: &str, other: &Path, flags: Flags) 
     command.env("EVENER_FAULT_SWAP", other).output().unwrap()
 }
 
-/// Its mode stays that which its owner has given it, whatever the source's is.
+/// It keeps the mode that its owner gave it, regardless of the source's mode.
 #[test]
 fn a_directory_with_something_in_it_is_not_taken_for_a_new_one() {
     for name in ["/sealed", "/public"] {
@@ -83,8 +83,8 @@ fn what_takes_the_place_of_a_link_is_told() {
     }
 }
 
-/// Another process, which may write to both trees, swaps directories for links to other places as
-/// fast as it can. Nothing outside is read, written or changed.
+/// Another process that may write to both trees swaps directories for links to other places as fast
+/// as it can. Nothing outside is read, written or changed.
 #[test]
 fn swapped_directories_lead_nowhere() {
     let home = home();
@@ -143,12 +143,12 @@ fn swapped_directories_lead_nowhere() {
     assert!(!names.iter().any(|name| name.ends_with("secret.enc")), "{names:?}");
 }
 
-/// What a killed run has made for one source doesn't become another one's.
+/// A directory that a killed run made for one source must not become another source's.
 #[test]
 fn an_unfinished_directory_that_was_moved_stays_private() {
     let home = home();
     let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
-    // The last one others can write to, and so mark it.
+    // Other users can write to the last directory, and therefore mark it.
     for (name, mode, there) in
         [("own", 0o755, 0o700), ("other", 0o750, 0o700), ("shared", 0o755, 0o770)]
     {
@@ -186,7 +186,8 @@ fn a_directory_that_was_only_made_gets_its_mode() {
     for owner in [false, true] {
         let home = home();
         let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
-        // One with something in it was not left so, and one of more access than it is to have is a user's.
+        // A killed run leaves no such directory with content, and a user made one with more access
+        // than its final mode.
         let cases = [("below", 0o755, 0o1700), ("full", 0o755, 0o1700), ("wide", 0o750, 0o1707)];
         for (name, mode, there) in cases {
             fs::create_dir_all(plain.join(name)).unwrap();

@@ -1,4 +1,4 @@
-//! Pipes there and back.
+//! Tests round trips through pipes.
 
 mod common;
 
@@ -19,14 +19,14 @@ use evener_files::{
 };
 use evener_pipeline::costs::Costs;
 
-/// Sends `input` through a pipe in uneven portions and collects what comes out of another.
+/// Sends `input` through a pipe in uneven portions and collects the output of another.
 fn through(operation: Operation, keys: &KeyRing, input: &[u8]) -> (Vec<u8>, Report) {
     let (from, mut feed) = pipe().unwrap();
     let (mut collect, to) = pipe().unwrap();
     thread::scope(|scope| {
         scope.spawn(move || {
             for portion in input.chunks(77_777) {
-                // A reader that has seen enough closes its end.
+                // A reader closes its end when it has read enough.
                 if feed.write_all(portion).is_err() {
                     return;
                 }
@@ -163,8 +163,8 @@ fn a_silent_pipe_can_be_stopped() {
     });
 }
 
-/// A policy starts a module only for work that is worth its session. What the buffers hold may never
-/// be, and then nothing more is read: a worker has to come all the same.
+/// A policy starts a module only for work that is worth its session. The data in the buffers may
+/// never be worth it, and then nothing more is read: a worker must come regardless.
 #[test]
 fn a_worker_comes_however_little_the_buffers_hold() {
     let openssl = evener_engines::find("openssl").unwrap();
@@ -196,7 +196,7 @@ fn a_worker_comes_however_little_the_buffers_hold() {
                 let source = StreamSource::File(path);
                 let to = StreamTarget::Nowhere;
                 let report = process_stream(Operation::Encrypt, &keys, source, to, &options);
-                // One chunk of Tink's takes more memory.
+                // One Tink chunk takes more memory.
                 let is_refused = |failure: &evener_files::Failure| {
                     matches!(failure.error, FileError::Memory { .. }) && told == "tink"
                 };

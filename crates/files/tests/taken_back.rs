@@ -1,5 +1,6 @@
-//! Claims that are taken back from a module that hangs. Whatever it does later, the run is as one on
-//! the cores alone: in each byte, in each figure of the report, and no engine is called faulty.
+//! Tests claims that are taken back from a module that hangs. Whatever it does later, the run
+//! equals one on the cores alone: in each byte, in each figure of the report, and in calling no
+//! engine faulty.
 
 mod common;
 
@@ -23,7 +24,7 @@ use evener_files::{
 use evener_pipeline::PolicyName;
 use evener_pipeline::costs::{Costs, EngineCosts, Processed};
 
-/// How a late batch ends, and when.
+/// How and when a late batch ends.
 const ENDS: [(Late, End); 5] = [
     (Late::Right, End::Afterwards),
     (Late::Right, End::Meanwhile),
@@ -65,15 +66,15 @@ impl Deed {
     }
 }
 
-/// Directories of [`FILES`] files each, which are one task each.
+/// Directories of [`FILES`] files each; each directory is one task.
 const DIRECTORIES: usize = 8;
 const FILES: usize = 6;
 
-/// The names of the files that have several.
+/// The names of the files that have several names.
 const LINK: [&str; 3] = ["directory-0/file-0", "link", "directory-1/link"];
 const LINK_2: [&str; 3] = ["directory-3/file-20", "link-2", "directory-1/link-2"];
 
-/// A tree with hard links and a file in segments, and a stream; sealed by the cores.
+/// A tree with hard links and a file in segments, and a stream; the cores seal them.
 struct Stage {
     home: tempfile::TempDir,
     keys: KeyRing,
@@ -88,7 +89,7 @@ impl Stage {
             fs::create_dir_all(&below).unwrap();
             for number in 0..FILES {
                 let number = directory * FILES + number;
-                // No result is right in the place of another.
+                // No file's result is right for another file.
                 let content = [&[number as u8][..], &bytes(100 + number * 50)].concat();
                 fs::write(below.join(format!("file-{number}")), content).unwrap();
             }
@@ -108,13 +109,13 @@ impl Stage {
         self.home.path().join(name)
     }
 
-    /// Has the cores do it.
+    /// Runs the operation on the cores.
     fn trust(&self, operation: Operation, from: &Path, to: &Path) {
         let report = process(operation, &self.keys, from, Some(to), &options()).unwrap();
         assert!(report.is_success(), "{report:?}");
     }
 
-    /// Makes what a deed needs in a directory of its own.
+    /// Creates a deed's inputs in its own directory.
     fn prepare(&self, deed: Deed, own: &Path) {
         match deed {
             Deed::RemoveSource => copy(&self.at("plain"), &own.join("source")),
@@ -159,7 +160,7 @@ impl Stage {
         }
     }
 
-    /// Compares every byte, mode, time and link, and what is left of the source.
+    /// Compares every byte, mode, time and link, and the rest of the source.
     fn check(&self, deed: Deed, own: &Path) {
         let (out, back) = (own.join("out"), own.join("back"));
         let (result, suffix) = match deed.operation() {
@@ -200,14 +201,14 @@ struct Sum {
     figures: [u64; 12],
     notices: Vec<String>,
     progress: Progress,
-    /// The files that were told of, each once, and the outcomes. Which name of a file is met first is
-    /// left to chance.
+    /// The reported files, each once, and the outcomes. Chance decides which name of a file comes
+    /// first.
     told: (Vec<PathBuf>, BTreeMap<String, usize>),
     /// Files, jobs and bytes of all engines together.
     efforts: [u64; 3],
 }
 
-/// Runs a deed on these engines; returns what it came to.
+/// Performs a deed on these engines; returns its result.
 fn run(stage: &Stage, deed: Deed, own: &Path, options: Options) -> (Report, Sum) {
     stage.prepare(deed, own);
     let source = snapshot(&stage.at("plain"));
@@ -258,7 +259,7 @@ fn options_on(seats: Vec<Arc<dyn Engine>>, policy: PolicyName) -> Options {
     Options { policy: Some(policy), reference, ..Options::new(seats) }
 }
 
-/// Does a deed beside a module that hangs, and compares it with the cores alone.
+/// Performs a deed with a module that hangs, and compares it with the cores alone.
 fn compare(
     stage: &Stage,
     deed: Deed,
@@ -289,7 +290,7 @@ fn compare(
         };
         let pace = match deed {
             _ if policy != PolicyName::Pull => Pace::Offered,
-            // One engine does it alone, which is never the module.
+            // One engine processes everything, and it is never the module.
             _ if is_chained => Pace::Free,
             _ if deed.is_pipe() => Pace::Until,
             _ => Pace::Last,
@@ -304,7 +305,7 @@ fn compare(
         let may_be_let_go = deed.is_pipe() && moment != Moment::First;
         let is_let_go = may_be_let_go && plan.was_let_go() || pace == Pace::Offered;
         assert!(plan.has_hung() || is_chained || is_let_go, "{what}: {report:?}");
-        // Results come late, and are right or wrong when nobody wants them any more.
+        // Results come late, whether right or wrong, when nobody wants them any more.
         if plan.has_hung() {
             plan.release();
         }
@@ -315,14 +316,14 @@ fn compare(
             let verified = effort.verified_jobs.zip(effort.unverified_jobs);
             assert!(verified.is_none_or(|(one, other)| one + other == effort.jobs), "{what}");
         }
-        // A file that is begun anew has its keys tried anew, too, which are jobs.
+        // A file that is begun again has its keys tried again, and those tries count as jobs.
         let efforts = if tries_keys { expected.efforts } else { result.efforts };
         assert_eq!(Sum { efforts, ..result }, expected, "{what}");
         stage.check(deed, own.path());
     }
 }
 
-/// Has the policy that goes by costs prefer the module.
+/// Makes the cost-based policy prefer the module.
 fn cheap_module(module: &str) -> Costs {
     let mut costs = Costs::default();
     for (name, micros) in [(module, 10), ("core", 10_000)] {
@@ -372,7 +373,7 @@ fn a_pipe_is_decrypted_as_by_the_cores_alone() {
     under_pull(Deed::DecryptPipe);
 }
 
-/// In CBC the segments of a file, and the pieces of a pipe, come one by one.
+/// In CBC the segments of a file, and the pieces of a pipe, are processed one by one.
 #[test]
 fn what_chains_goes_on_where_it_was_taken_back() {
     let rings = every_key_ring().into_iter();
@@ -395,7 +396,7 @@ fn every_policy_takes_work_back() {
     }
 }
 
-/// Its memory is written to as long as it likes, and holds nothing that is used any more.
+/// The module may write to its memory as long as it likes; the run no longer uses that memory.
 #[test]
 fn memory_that_a_module_lends_is_left_to_it() {
     let stage = Stage::new(cobblestone());
@@ -404,7 +405,7 @@ fn memory_that_a_module_lends_is_left_to_it() {
     }
 }
 
-/// The core reads it anew, in another state than the one in which its names were met.
+/// The core reads the file again, in a state other than that in which its names were found.
 #[test]
 fn a_file_with_several_names_that_changes_while_a_module_has_it_keeps_them() {
     let home = home();
@@ -441,7 +442,7 @@ fn a_file_with_several_names_that_changes_while_a_module_has_it_keeps_them() {
     assert_same_tree(&plain, &back);
 }
 
-/// Where several keys may fit, an engine tries them.
+/// If several keys may fit, an engine tries them.
 #[test]
 fn the_key_of_a_file_is_found_as_by_the_cores_alone() {
     let rings = every_key_ring().into_iter();

@@ -1,5 +1,5 @@
-//! Outputs whose name is taken by something that is no file, and filesystems that can't do what
-//! names are usually given with.
+//! Tests outputs whose name an entry other than a file has taken, and filesystems without the usual
+//! operations for assigning names.
 
 mod common;
 
@@ -28,7 +28,7 @@ fn child() {
 
 const KEY: &str = "EVENER_TEST_KEY_TO_MAKE";
 
-/// A sealed file, what is in it, and a directory for outputs.
+/// A sealed file, its content, and a directory for outputs.
 struct Fixture {
     home: tempfile::TempDir,
     content: Vec<u8>,
@@ -111,7 +111,7 @@ fn what_a_link_points_to_is_replaced_and_the_link_stays() {
     assert!(refused.to_string().contains("Too many levels of symbolic links"), "{refused}");
     symlink("no/where", fixture.at("dangling")).unwrap();
     assert!(fixture.decrypt(&fixture.at("dangling"), &overwriting()).is_err());
-    // What is not there is not made elsewhere.
+    // A link to a missing entry does not create that entry.
     symlink("elsewhere", fixture.at("planted")).unwrap();
     for options in [options(), overwriting()] {
         let refused = fixture.decrypt(&fixture.at("planted"), &options).unwrap_err();
@@ -159,7 +159,7 @@ fn in_a_tree_whatever_is_no_file_stays() {
     }
 }
 
-/// Has a command meet a filesystem without hard links and without renaming to a free name.
+/// Gives a command a filesystem without hard links and without renaming to a free name.
 fn without_links(command: &mut Command, tmpfile: bool) -> &mut Command {
     command.env("LD_PRELOAD", shim()).env("EVENER_FAULT_NO_LINKS", "1");
     if !tmpfile {
@@ -177,7 +177,7 @@ fn without_links_outputs_get_their_names_all_the_same() {
                 let what = format!("{operation:?}, tmpfile {tmpfile}, {flags:?}");
                 let fill = |root: &Path, age| {
                     fill_small(root, age);
-                    // Further names can't be made there, which is told of each.
+                    // Further names can't be made there, and each would be reported.
                     fs::remove_file(root.join("sub/same")).unwrap();
                 };
                 let scene = Scene::new(operation, "cobblestone-256", flags, fill);

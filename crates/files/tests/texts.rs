@@ -1,5 +1,5 @@
-//! Files of keys, identities and recipients as editors, other systems and mail programs leave them:
-//! each is read, or refused with the cause in words.
+//! Tests files of keys, identities and recipients as editors, other systems and mail programs leave
+//! them: each is read, or refused with the cause as text.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,10 +9,10 @@ use std::process::Command;
 use evener_files::keys::age::{Identity, Recipient};
 use evener_files::keys::{KeyError, KeyFormat, KeyMaterial, NoUnlock, age, load};
 
-/// What somebody or something did to a text.
+/// A change to a text.
 type Change = fn(&str) -> Vec<u8>;
 
-/// Changes after which every text is read.
+/// Changes that leave every text readable.
 const HARMLESS: [(&str, Change); 7] = [
     ("a byte-order mark", |text| format!("\u{feff}{text}").into_bytes()),
     ("CRLF", |text| text.replace('\n', "\r\n").into_bytes()),
@@ -25,7 +25,7 @@ const HARMLESS: [(&str, Change); 7] = [
     }),
 ];
 
-/// Changes after which no text is read, and a word of the cause.
+/// Changes that make every text unreadable, and a word of the cause.
 const HARMFUL: [(&str, Change, &str); 3] = [
     ("UTF-16", |text| utf_16(text, u16::to_le_bytes), "UTF-16"),
     ("UTF-16, big endian", |text| utf_16(text, u16::to_be_bytes), "UTF-16"),
@@ -43,7 +43,7 @@ fn wrapped(text: &str) -> Vec<u8> {
     text.replace(longest, &format!("{first}\n{second}")).into_bytes()
 }
 
-/// What becomes of a text that was wrapped.
+/// The result of reading a wrapped text.
 #[derive(Clone, Copy)]
 enum Wrapped {
     Read,
@@ -109,8 +109,7 @@ fn recipients_are_read_or_the_cause_is_named() {
     assert_eq!(pasted.to_string(), recipients[0]);
 }
 
-/// What a program writes to its standard output; `None`, and a line that says so, where there is no
-/// such program.
+/// A program's standard output; `None`, with a line that says so, if there is no such program.
 fn output_of(program: &str, arguments: &[&str]) -> Option<String> {
     match Command::new(program).args(arguments).output() {
         Ok(output) => {

@@ -1,4 +1,4 @@
-//! Trees and files there and back.
+//! Tests round trips of trees and files.
 
 mod common;
 
@@ -129,7 +129,7 @@ fn sources_are_removed_only_when_asked() {
         let encrypted = encrypt(&keys, &plain, &sealed, &removing);
         assert!(encrypted.is_success(), "{name}: {:?}", encrypted.failures);
         if !keys.primary().cipher().is_authenticated() {
-            // A wrong key would go unnoticed, and the only copy be gone.
+            // A wrong key would go unnoticed, and the only copy would be lost.
             let before = snapshot(&sealed);
             let refused = process(Operation::Decrypt, &keys, &sealed, Some(&back), &removing);
             assert!(matches!(refused.unwrap_err().error, FileError::Refused(_)), "{name}");
@@ -179,7 +179,7 @@ fn every_byte_of_a_source_counts_as_progress() {
             (Operation::Decrypt, &sealed, Some(&back)),
         ] {
             let control = Arc::new(Control::default());
-            // So short buffers that the long file has several segments.
+            // Buffers so short that the long file has several segments.
             let memory = 8 << 20;
             let options =
                 Options { control: control.clone(), memory, measure_total: true, ..options() };
@@ -239,8 +239,8 @@ fn followed_links_may_not_loop() {
     assert!(sealed.join("link.enc").metadata().unwrap().is_file());
 }
 
-/// Links to what lies around the source or its outputs, and into the kernel's file systems, under
-/// whatever names and by whatever mounts.
+/// Links to places around the source or its outputs, and into the kernel's file systems, under any
+/// names and through any mounts.
 #[test]
 fn followed_links_lead_to_nothing_around_the_trees() {
     let home = tempfile::tempdir().unwrap();
@@ -294,8 +294,8 @@ fn followed_links_lead_to_nothing_around_the_trees() {
     assert_eq!(fs::read_dir(&sealed).unwrap().count(), 2);
 }
 
-/// Enough directories that several threads finish them, and some in which their owner can't write: they
-/// may get that mode only when all below them is done.
+/// Enough directories that several threads finish them, and some that their owner can't write to:
+/// they may get that mode only after everything below them is done.
 #[test]
 fn every_directory_gets_its_mode_and_times() {
     let home = home();
@@ -321,7 +321,7 @@ fn every_directory_gets_its_mode_and_times() {
         let engine = evener_engines::find("openssl").unwrap();
         let options = Options { seats: vec![engine; seats], ..options() };
         round_trip("directories", &cobblestone(), &plain, &place, &options);
-        // So that a user other than root can remove it.
+        // Lets a user other than root remove it.
         set_modes(&place.join("sealed"), |_| 0o755);
         set_modes(&place.join("back"), |_| 0o755);
     }

@@ -1,4 +1,4 @@
-//! File systems that keep less of a file than its content.
+//! Tests file systems that keep a file's content but not all of its metadata.
 
 mod common;
 
@@ -17,7 +17,7 @@ fn child() {
     serve();
 }
 
-/// A tree, and the same sealed.
+/// A tree, and its sealed version.
 struct Trees {
     home: TempDir,
 }
@@ -42,8 +42,8 @@ impl Trees {
         self.home.path().join(name)
     }
 
-    /// Encrypts or decrypts the tree to `out` while a call fails there, without nameless files. Returns the
-    /// status, the messages, and the names of the outputs.
+    /// Encrypts or decrypts the tree to `out` while a call fails there, without unnamed files.
+    /// Returns the status, the messages, and the names of the outputs.
     fn run(&self, operation: Operation, flags: Flags, call: &str, errno: i32) -> Outcome {
         let source = match operation {
             Operation::Encrypt => self.at("plain"),
@@ -140,7 +140,7 @@ fn what_was_asked_for_and_not_kept_is_a_failure_and_the_ciphertext_is_stored() {
             continue;
         }
         trees.run(Operation::Encrypt, flags, call, errno).assert(1, SEALED, message);
-        // Then the source is all that has it.
+        // Then only the source has the lost metadata.
         let removing = Flags { remove_source: true, ..flags };
         let outcome = trees.run(Operation::Encrypt, removing, call, errno);
         assert_eq!(outcome.status, 1, "{}", outcome.messages);
@@ -148,7 +148,7 @@ fn what_was_asked_for_and_not_kept_is_a_failure_and_the_ciphertext_is_stored() {
     }
     let trees = Trees::new();
     trees.run(Operation::Encrypt, durable, "syncfs", EINVAL).assert(1, SEALED, "synced");
-    // A disk that fails is none that can't.
+    // A failing disk is not a disk without support.
     let outcome = trees.run(Operation::Encrypt, durable, "syncfs", EIO);
     assert_eq!((outcome.status, outcome.names.len()), (1, 0), "{}", outcome.messages);
 }

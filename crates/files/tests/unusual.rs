@@ -1,4 +1,4 @@
-//! Trees that are not as one would wish.
+//! Tests unusual trees.
 
 mod common;
 
@@ -35,7 +35,7 @@ fn a_file_that_changes_while_it_is_read_is_reported() {
             fs::create_dir(&plain).unwrap();
             fs::write(plain.join("file"), bytes(length)).unwrap();
             let file = File::options().write(true).open(plain.join("file")).unwrap();
-            // It shrinks only as long as there is something of it.
+            // It shrinks only while some content is left.
             let shrunk = |length: u64| if length > 8 { length - 8 } else { length + 1 };
             let options = meddling(move || {
                 let length = file.metadata().unwrap().len();
@@ -61,7 +61,7 @@ fn a_file_that_becomes_a_link_is_refused() {
     for name in ["one", "two"] {
         fs::write(plain.join(name), bytes(10)).unwrap();
     }
-    // Whichever is read first, the other is a link before it is opened.
+    // Whichever is read first, the other becomes a link before it is opened.
     let swap = {
         let plain = plain.clone();
         move || {
@@ -81,7 +81,7 @@ fn a_file_that_becomes_a_link_is_refused() {
 fn a_size_that_is_not_that_of_the_content_is_told() {
     let home = home();
     let sealed = home.path().join("sealed");
-    // One shows no size, the other always that of a page.
+    // The first file shows no size, the second always a page's size.
     for source in ["/proc/version", "/sys/kernel/uevent_seqnum"].map(Path::new) {
         let (shown, content) = (fs::metadata(source).map(|it| it.len()), fs::read(source));
         let differs = shown.is_ok_and(|shown| content.is_ok_and(|it| it.len() as u64 != shown));
@@ -132,7 +132,7 @@ fn what_can_no_more_be_opened_is_named_on_its_own_side() {
     }
 }
 
-/// Encrypts `plain` in a process in which calls below it fail.
+/// Encrypts `plain` in a process in which calls on files below it fail.
 fn encrypt_with_fault(plain: &Path, sealed: &Path, fault: &[(&str, &str)]) -> Output {
     with_fault(plain, sealed, Flags::default(), fault)
 }
@@ -213,7 +213,7 @@ fn an_update_with_nothing_to_do_writes_nothing() {
         }
     }
     assert!(snapshot(&sealed) == before);
-    // What is to be set and can't be is said of the directory that lacks it.
+    // If an attribute must be set but can't be, the message names the directory that lacks it.
     let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
     File::open(plain.join("sub/empty")).unwrap().set_modified(long_ago).unwrap();
     let fault = [("CALL", "futimens"), ("BELOW", below), ("DO", "30")];
@@ -323,7 +323,7 @@ fn a_full_disk_stops_nothing_but_what_does_not_fit() {
     drop(mounted);
 }
 
-/// A mounted filesystem, until it is dropped.
+/// A mounted filesystem, unmounted on drop.
 struct Mounted(PathBuf);
 
 impl Drop for Mounted {
@@ -387,7 +387,7 @@ fn a_directory_in_the_place_of_an_output_and_the_reverse() {
             let options = Options { overwrite, remove_source, resume: true, ..options() };
             let report = encrypt(&plain, &sealed, &options);
             assert!(report.failures.iter().any(|f| f.path.ends_with("b.enc")), "{report:?}");
-            // Of `a` and `a.enc` one comes first; neither may harm the other.
+            // Either `a` or `a.enc` comes first; neither may harm the other.
             assert!(
                 report.failures.iter().any(|f| f.path.starts_with(plain.join("a"))
                     || f.path.starts_with(plain.join("a.enc")))
@@ -424,7 +424,7 @@ fn pipes_sockets_and_devices_are_skipped_with_a_notice() {
         let notices: Vec<_> = report.notices.iter().map(|notice| &*notice.reason).collect();
         assert_eq!(notices, expected);
     }
-    // Named alone it is refused, and nobody waits for who writes to it.
+    // Named alone, it is refused, without waiting for its writer.
     for name in ["fifo", "socket"] {
         let (keys, path) = (cobblestone(), plain.join(name));
         for operation in [Operation::Encrypt, Operation::Decrypt, Operation::Verify] {
@@ -514,7 +514,8 @@ fn owners_and_attributes_are_kept_when_asked_for() {
     }
 }
 
-/// A chain of directories, made one below the other since its path is too long for one call.
+/// A chain of directories, each created below the previous one since its path is too long for one
+/// call.
 fn make_deep(root: &Path, levels: usize) {
     fs::create_dir(root).unwrap();
     let flags = OFlags::RDONLY | OFlags::DIRECTORY;

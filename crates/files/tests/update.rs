@@ -1,4 +1,4 @@
-//! Outputs that are brought up to date, and those that are deleted.
+//! Tests updating and deleting outputs.
 
 mod common;
 
@@ -22,7 +22,8 @@ fn updating() -> Options {
     Options { update: true, ..options() }
 }
 
-/// Waits until the filesystem's clock has gone on, so that what comes now is newer than what was.
+/// Waits until the filesystem's clock has advanced, so that later changes have newer times than
+/// earlier ones.
 fn let_time_pass(home: &Path) {
     let changed = |name: &str| {
         fs::write(home.join(name), "").unwrap();
@@ -41,7 +42,7 @@ fn set_modified(path: &Path, time: SystemTime) {
     File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
 }
 
-/// Files done, updated, unchanged and deleted.
+/// The numbers of files done, updated, unchanged and deleted.
 fn counts(report: &Report) -> [u64; 4] {
     [report.files, report.files_updated, report.files_unchanged, report.files_deleted]
 }
@@ -131,7 +132,7 @@ fn files_that_become_links_of_each_other_stay_what_they_are() {
     fs::hard_link(plain.join("c"), plain.join("d")).unwrap();
     let_time_pass(home.path());
     run(Operation::Encrypt, &cobblestone(), &plain, &sealed, &updating());
-    // Two become one, and one becomes two.
+    // Two files become one, and one becomes two.
     fs::remove_file(plain.join("b")).unwrap();
     fs::hard_link(plain.join("a"), plain.join("b")).unwrap();
     fs::remove_file(plain.join("d")).unwrap();
@@ -145,7 +146,7 @@ fn files_that_become_links_of_each_other_stay_what_they_are() {
     assert_ne!(number("c"), number("d"));
 }
 
-/// To replace one name of an output changes the status of the file that keeps the others.
+/// Replacing one name of an output changes the status of the file that keeps the other names.
 #[test]
 fn a_changed_file_is_found_after_another_name_of_its_output_was_replaced() {
     let home = home();
@@ -165,7 +166,8 @@ fn a_changed_file_is_found_after_another_name_of_its_output_was_replaced() {
     fs::write(plain.join("a"), "another").unwrap();
     fs::write(plain.join("b"), "B").unwrap();
     set_modified(&plain.join("b"), time);
-    // Only one name at first, so that all the others' outputs have a later status than their source.
+    // Only one name at first, so that the other names' outputs have a later status than their
+    // source.
     let_time_pass(home.path());
     let selection = Selection::new(&[], &["b", "sub"]).unwrap();
     let first = Options { selection, ..updating() };
@@ -182,7 +184,7 @@ fn a_changed_file_is_found_after_another_name_of_its_output_was_replaced() {
     assert_same_tree(&plain, &back);
 }
 
-/// As `cp -al` makes snapshots.
+/// `cp -al` makes snapshots so.
 #[test]
 fn a_new_link_to_a_source_is_no_change_where_times_of_change_are_ignored() {
     let home = home();
@@ -264,7 +266,7 @@ fn a_restored_file_that_was_edited_is_kept() {
     assert_same_tree(&plain, &back);
 }
 
-/// Options that delete, and what they were asked about.
+/// Options that delete, and the paths that they asked about.
 fn deleting(agrees: bool) -> (Options, Arc<Mutex<Vec<PathBuf>>>) {
     let asked: Arc<Mutex<Vec<PathBuf>>> = Arc::default();
     let noted = asked.clone();
@@ -288,7 +290,7 @@ fn outputs_whose_source_has_gone_are_deleted() {
         }
         symlink("stays", plain.join("link")).unwrap();
         run(Operation::Encrypt, &keys, &plain, &sealed, &options());
-        // What Evener did not make, under names that it could give.
+        // Files that Evener did not make, under names that it could give.
         let foreign = [&[40][..], &bytes(5000)].concat();
         for file in ["mixed/foreign.enc", "readme", "evener-key.age", "mixed/short.enc"] {
             let length = if file.contains("short") { 5 } else { 5000 };
@@ -337,7 +339,7 @@ fn outputs_whose_source_has_gone_are_deleted() {
         let kept = [&[".evener-mounts"], &kept[..], &["readme", "stays.enc"]].concat();
         assert_eq!(files(&sealed), kept, "{name}");
         assert!(!sealed.join("gone").exists() && sealed.join("becomes").is_dir(), "{name}");
-        // A link that nothing shows to be Evener's.
+        // Nothing shows that this link is Evener's.
         assert!(fs::symlink_metadata(sealed.join("link")).is_ok(), "{name}");
         let of = |part: &str| report.notices.iter().filter(|it| it.reason.contains(part)).count();
         assert_eq!((of("was not made with this key"), of("source of this link")), (2, 1), "{name}");
@@ -362,7 +364,7 @@ fn where_anything_was_not_done_nothing_is_deleted() {
         fs::remove_file(plain.join("goes")).unwrap();
         let (options, asked) = deleting(true);
         match obstacle {
-            // A directory of the source that can't be entered.
+            // A source directory that can't be entered.
             "directory" => {
                 fs::remove_dir_all(sealed.join("sub")).unwrap();
                 fs::write(sealed.join("sub"), "no directory").unwrap();
@@ -378,7 +380,7 @@ fn where_anything_was_not_done_nothing_is_deleted() {
     }
 }
 
-/// A disk that is not mounted has an empty directory in its place.
+/// An unmounted disk leaves an empty directory in its place.
 #[test]
 fn for_an_empty_source_nothing_is_deleted() {
     let keys = cobblestone();
@@ -489,7 +491,7 @@ fn outputs_that_are_links_of_each_other_are_deleted_in_one_run() {
     assert_eq!(counts(&report), [0, 0, 1, 3]);
 }
 
-/// As where `photos/*` is to be encrypted and the disk with the photos is not mounted.
+/// As when `photos/*` is to be encrypted and the disk with the photos is not mounted.
 #[test]
 fn where_none_of_the_outputs_is_of_the_source_nothing_is_deleted() {
     let home = home();
@@ -606,7 +608,7 @@ fn extended_attributes_that_are_asked_for_later_are_carried_over() {
     assert_eq!(&value, b"value");
     assert_eq!(fs::read(sealed.join("file.enc")).unwrap(), content);
 
-    // What a source has no more its output loses, also one that a user has given it.
+    // The output loses attributes that the source no longer has, even those that a user added.
     set(&sealed, b"value").unwrap();
     fs::create_dir(plain.join("sub")).unwrap();
     fs::create_dir(sealed.join("sub")).unwrap();
@@ -618,6 +620,6 @@ fn extended_attributes_that_are_asked_for_later_are_carried_over() {
     }
     let has = |path: &Path| rustix::fs::getxattr(path, "user.evener", &mut [0_u8; 5]).is_ok();
     assert_eq!([has(&sealed.join("file.enc")), has(&sealed.join("sub"))], [false, false]);
-    // The root of a tree is the user's own.
+    // The root of a tree belongs to the user.
     assert!(has(&sealed));
 }

@@ -1,7 +1,7 @@
 //! Cobblestone: C2SP chunked encryption with AES-GCM and SHA-512.
 //!
-//! Document: <https://c2sp.org/chunked-encryption>. The suites' names, and SHA-512 for both,
-//! are those of the test vectors in C2SP's Wycheproof.
+//! Document: <https://c2sp.org/chunked-encryption>. The suites' names, and SHA-512 for both, come
+//! from the test vectors in C2SP's Wycheproof.
 
 use std::fmt;
 use std::hint::black_box;
@@ -33,7 +33,7 @@ impl CobblestoneSuite {
     pub const ALL: [CobblestoneSuite; 2] =
         [CobblestoneSuite::Aes256Gcm, CobblestoneSuite::Aes128Gcm];
 
-    /// In bytes.
+    /// Length in bytes.
     pub const LONGEST_KEY: usize = 32;
 
     /// The name, such as `cobblestone-256`.
@@ -52,8 +52,8 @@ impl CobblestoneSuite {
         }
     }
 
-    /// The length in bytes of the key that files are encrypted with, and also of the one that
-    /// is derived from it for each file.
+    /// The length in bytes of the input key that files are encrypted with, and of the key derived
+    /// from it for each file.
     pub fn key_length(self) -> usize {
         self.cipher().key_length()
     }
@@ -61,18 +61,18 @@ impl CobblestoneSuite {
 
 /// A Cobblestone input key and context, ready to derive each file's key.
 ///
-/// A file is `salt(24) ‖ commitment(32) ‖ chunks`. The salt gives it its own key, base nonce
+/// A file is `salt(24) ‖ commitment(32) ‖ chunks`. The salt gives each file its own key, base nonce
 /// and commitment.
 pub struct Cobblestone {
     suite: CobblestoneSuite,
-    /// HMAC that has absorbed the input key, which saves each file two compressions. It is as
-    /// secret as the key, and boxed so that moving this leaves no copy behind.
+    /// HMAC that has absorbed the input key, which saves two compressions per file. It is as secret
+    /// as the key, and boxed so that moving this value leaves no copy behind.
     keyed: Box<Hmac<Sha512>>,
     context: Box<[u8]>,
 }
 
 impl Cobblestone {
-    /// How every Cobblestone file is cut into chunks; no key is needed to know it.
+    /// The division of every Cobblestone file into chunks, which needs no key.
     pub const GEOMETRY: Geometry = Geometry {
         header: Cobblestone::HEADER_LENGTH as u64,
         first: CHUNK_LENGTH,
@@ -82,11 +82,11 @@ impl Cobblestone {
         most_chunks: 1 << 38,
     };
 
-    /// Salt and commitment, in bytes.
+    /// The length of salt and commitment, in bytes.
     pub const HEADER_LENGTH: usize = SALT_LENGTH + COMMITMENT_LENGTH;
 
-    /// Takes an input key, which must be uniformly random, and a context, which may be empty;
-    /// files open only with the same context.
+    /// Takes an input key, which must be uniformly random, and a context, which may be empty; files
+    /// open only with the same context.
     ///
     /// # Errors
     /// [`FormatError::Length`] when the key's length is not the suite's.
@@ -138,8 +138,8 @@ impl Cobblestone {
         Ok((file, *commitment))
     }
 
-    /// The first two blocks of HKDF-Expand with SHA-512 (RFC 5869, section 2.3), whose PRK is
-    /// the input key as it is. The `hkdf` crate takes no PRK shorter than the hash.
+    /// The first two blocks of HKDF-Expand with SHA-512 (RFC 5869, section 2.3), with the
+    /// unmodified input key as the PRK. The `hkdf` crate takes no PRK shorter than the hash.
     fn expand(&self, salt: &[u8; SALT_LENGTH]) -> Zeroizing<[u8; 2 * HASH_LENGTH]> {
         let mut output = Zeroizing::new([0; 2 * HASH_LENGTH]);
         let (first, second) = output.split_at_mut(HASH_LENGTH);
@@ -161,8 +161,8 @@ impl Cobblestone {
 
 impl Drop for Cobblestone {
     fn drop(&mut self) {
-        // The crates of HMAC and SHA-2 have no zeroise of their own: put a state that knows no
-        // key in its place, and make the compiler believe that someone will look at it.
+        // The HMAC and SHA-2 crates do not zeroise their state: replace it with a state that holds
+        // no key, and make the compiler believe that someone reads it.
         if let Ok(blank) = hmac_sha512(&[]) {
             *self.keyed = blank;
             black_box(&self.keyed);

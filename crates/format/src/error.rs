@@ -2,17 +2,17 @@
 
 use evener_core::Cipher;
 
-/// Why a file of a format can't be made or read. The caller names the file.
+/// The reason why a file of a format can't be created or read. The caller names the file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FormatError {
     /// No file of the format has this length.
     #[error("the file is truncated: no complete file of its format has this length")]
     Truncated,
-    /// There are too many bytes for the format.
+    /// The file has too many bytes for the format.
     #[error("the file is too long for its format")]
     TooLong,
-    /// The commitment in the header is not the key's and the context's.
+    /// The commitment in the header does not match the key and the context.
     #[error("wrong key or wrong context, or the header was changed")]
     WrongKey,
     /// The header is not this format's.
@@ -20,28 +20,28 @@ pub enum FormatError {
     OtherFormat {
         /// The format that was expected.
         format: &'static str,
-        /// In words.
+        /// The reason as text.
         reason: &'static str,
     },
     /// A key or an IV does not have the cipher's length.
     #[error("{cipher} takes {what} of {expected} bytes, not {actual}")]
     Length {
-        /// The purpose of the key or IV.
+        /// The cipher that the key or IV is for.
         cipher: Cipher,
         /// The argument: `a key`, `an IV`.
         what: &'static str,
-        /// In bytes.
+        /// Length in bytes.
         expected: usize,
-        /// In bytes.
+        /// Length in bytes.
         actual: usize,
     },
-    /// The format has no such cipher.
+    /// The format does not support this cipher.
     #[error(
         "{0} is no cipher for files of `openssl enc`; give one in ECB, CBC, CFB, OFB or CTR mode, such as \
          aes-256-cbc, or chacha20"
     )]
     NoSuchCipher(Cipher),
-    /// The parameters of a key do not fit together; the text says how.
+    /// The parameters of a key are inconsistent; the text says how.
     #[error("unusable key parameters: {0}")]
     Parameters(&'static str),
     /// The operating system gave no random bytes.

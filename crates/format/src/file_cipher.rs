@@ -4,11 +4,11 @@ use evener_core::{Cipher, Direction, Iv, Key, Mode, Padding};
 
 use super::geometry::{Chunk, Geometry};
 
-/// All that is needed for any chunk of one file: cipher, key, IVs, padding. Jobs carry no
-/// additional data in any format.
+/// Everything that any chunk of one file needs: cipher, key, IVs, padding. Jobs carry no additional
+/// data in any format.
 ///
-/// It is a few hundred bytes without allocation, and can be shared between workers. The key
-/// is zeroised on drop.
+/// It is a few hundred bytes without allocation, and workers can share it. The key is zeroised on
+/// drop.
 #[derive(Clone, Debug)]
 pub struct FileCipher {
     cipher: Cipher,
@@ -17,25 +17,26 @@ pub struct FileCipher {
     ivs: Ivs,
 }
 
-/// How a chunk's IV comes about.
+/// The source of a chunk's IV.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Ivs {
     /// Cobblestone: the base nonce XOR the chunk's number, big-endian, at its end.
     Counter { base: [u8; 12] },
     /// Tink: the prefix, the chunk's number as u32, big-endian, and 1 in the last chunk.
     Prefix { prefix: [u8; 7] },
-    /// CBC, CFB, OFB, CTR and ChaCha20 (and ECB, which has none): one IV for the file as if it were a single message.
+    /// CBC, CFB, OFB, CTR and ChaCha20 (and ECB, which has none): one IV for the file, as if it
+    /// were a single message.
     Single { iv: Iv },
 }
 
 /// A chunk's IV.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChunkIv {
-    /// This one.
+    /// This IV.
     Known(Iv),
-    /// The last ciphertext block of the chunk before, in both directions: the
-    /// [`Cipher::iv_length`] bytes before `chunk.sealed.start` in the file (CBC, CFB); in OFB the
-    /// last block of the key stream before.
+    /// The last ciphertext block of the previous chunk, in both directions: the
+    /// [`Cipher::iv_length`] bytes before `chunk.sealed.start` in the file (CBC, CFB); in OFB, the
+    /// last block of the key stream before it.
     PreviousBlock,
 }
 
@@ -49,13 +50,13 @@ impl FileCipher {
         self.cipher
     }
 
-    /// The key of this file alone; for [`OpensslSecret::Raw`](super::OpensslSecret::Raw) the
-    /// key of all.
+    /// The key of this file only; for [`OpensslSecret::Raw`](super::OpensslSecret::Raw), the key of
+    /// all files.
     pub fn key(&self) -> &Key {
         &self.key
     }
 
-    /// How the file is cut into chunks.
+    /// The division of the file into chunks.
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
     }
@@ -72,7 +73,7 @@ impl FileCipher {
             Ivs::Prefix { prefix } => {
                 let mut nonce = [0; 12];
                 nonce[..7].copy_from_slice(&prefix);
-                // The geometry ends every file before the number outgrows its four bytes.
+                // The geometry ends every file before the number exceeds its four bytes.
                 nonce[7..11].copy_from_slice(&(chunk.index as u32).to_be_bytes());
                 nonce[11] = u8::from(chunk.last);
                 Iv::new(&nonce).ok()
@@ -89,12 +90,12 @@ impl FileCipher {
         iv.map_or(ChunkIv::PreviousBlock, ChunkIv::Known)
     }
 
-    /// Whether the file's header shows that this is its key: it commits to it.
+    /// Returns whether the file's header commits to the key, which proves that this is its key.
     pub fn is_committed(&self) -> bool {
         matches!(self.ivs, Ivs::Counter { .. })
     }
 
-    /// The padding of the last chunk's job, or of another's.
+    /// The padding of the last chunk's job, or of any other chunk's.
     pub fn padding(&self, last: bool) -> Padding {
         match self.cipher.mode() {
             Mode::Cbc | Mode::Ecb if last => Padding::Pkcs7,
@@ -102,9 +103,9 @@ impl FileCipher {
         }
     }
 
-    /// Whether each chunk needs the output of the one before, so that chunks can't be processed
-    /// side by side: CBC and CFB encryption, of which decryption needs only the ciphertext before,
-    /// and OFB, whose key stream is a chain.
+    /// Returns whether each chunk needs the output of the previous one, so that chunks can't be
+    /// processed in parallel: CBC and CFB encryption (decryption needs only the previous
+    /// ciphertext), and OFB, whose key stream is a chain.
     pub fn is_chained(&self, direction: Direction) -> bool {
         match self.cipher.mode() {
             Mode::Cbc | Mode::Cfb => direction == Direction::Encrypt,
@@ -114,8 +115,8 @@ impl FileCipher {
     }
 }
 
-/// The IV of ChaCha20 so many blocks further on: as OpenSSL has it, the first eight bytes count, from
-/// the least significant one.
+/// ChaCha20's IV `blocks` blocks later: in OpenSSL, the first eight bytes are the counter, least
+/// significant byte first.
 fn counted_on(iv: Iv, blocks: u64) -> Option<Iv> {
     let (counter, nonce) = iv.bytes().split_first_chunk()?;
     let counter = u64::from_le_bytes(*counter).wrapping_add(blocks);

@@ -1,13 +1,13 @@
-//! Chunk arithmetic: the places of the plaintext's bytes in the file.
+//! Chunk arithmetic: maps the plaintext's bytes to the file.
 //!
-//! Everything is checked 64-bit arithmetic that never panics, whatever the numbers. A
-//! [`Layout`] serves files of known length, the [`Geometry`]'s own functions serve pipes.
+//! All arithmetic is checked 64-bit arithmetic that never panics, whatever the numbers. A
+//! [`Layout`] serves files of known length; the [`Geometry`]'s own functions serve pipes.
 
 use std::ops::Range;
 
 use super::FormatError;
 
-/// How the files of one recipe are cut into chunks. All lengths are in bytes.
+/// The division of a recipe's files into chunks. All lengths are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     /// Length of the header before the first chunk.
@@ -18,43 +18,43 @@ pub struct Geometry {
     pub chunk: u64,
     /// The length of a chunk's tag.
     pub overhead: u64,
-    /// How the last chunk differs.
+    /// The rule for the last chunk.
     pub ending: Ending,
-    /// How many chunks a file may have at most.
+    /// The maximum number of chunks in a file.
     pub most_chunks: u64,
 }
 
 /// The rule for the last chunk; all other chunks are full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// Always shorter than a full chunk, and may be empty (Cobblestone). A chunk that is not
-    /// full is therefore the last.
+    /// Always shorter than a full chunk, and may be empty (Cobblestone). A chunk that is not full
+    /// is therefore the last.
     Shorter,
-    /// May be full, and is empty only in an empty file (Tink). Whether a full chunk is the last
-    /// shows only when the input ends.
+    /// May be full, and is empty only in an empty file (Tink). Only the end of the input shows that
+    /// a full chunk is the last.
     MayBeFull,
-    /// PKCS #7: the plaintext is shorter than a full chunk, the ciphertext is padded to whole
+    /// PKCS #7: the plaintext is shorter than a full chunk; the ciphertext is padded to whole
     /// blocks and may be as long as a full chunk. Full chunks must be whole blocks.
     Padded {
         /// The cipher's block length, in bytes.
         block: u64,
     },
-    /// May be full, and is empty only in an empty file, as `MayBeFull`; nothing is added
-    /// anywhere, so that the file may end after any byte (CTR).
+    /// May be full, and is empty only in an empty file, like `MayBeFull`; nothing is added
+    /// anywhere, so the file may end after any byte (CTR).
     Exact,
 }
 
 /// One chunk of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunk {
-    /// Its number, from 0.
+    /// The chunk's number, from 0.
     pub index: u64,
-    /// The plaintext's bytes in the chunk. See [`Layout::plain_length`] for when the end is an
-    /// upper bound.
+    /// The plaintext's bytes in the chunk. [`Layout::plain_length`] says when the end is an upper
+    /// bound.
     pub plain: Range<u64>,
-    /// Where its ciphertext and tag lie, as offsets from the start of the file.
+    /// The range of its ciphertext and tag, as offsets from the start of the file.
     pub sealed: Range<u64>,
-    /// Whether it is the last.
+    /// True if the chunk is the last.
     pub last: bool,
 }
 
@@ -64,7 +64,7 @@ impl Geometry {
         if index == 0 { self.first } else { self.chunk }
     }
 
-    /// The length of a full chunk in the file, in bytes.
+    /// The length in the file of a full chunk, in bytes.
     pub fn full_sealed_length(&self, index: u64) -> u64 {
         self.full_plain_length(index).saturating_add(self.overhead)
     }
@@ -77,7 +77,7 @@ impl Geometry {
     /// A full chunk that is not the last one.
     ///
     /// # Errors
-    /// [`FormatError::TooLong`] when the format can't have another chunk after it.
+    /// [`FormatError::TooLong`] when the format allows no chunk after it.
     pub fn full_chunk(&self, index: u64) -> Result<Chunk, FormatError> {
         if self.most_chunks.saturating_sub(index) < 2 {
             return Err(FormatError::TooLong);
@@ -90,7 +90,7 @@ impl Geometry {
     ///
     /// # Errors
     /// [`FormatError::TooLong`] when they are too many for this chunk or this format, and
-    /// [`FormatError::Truncated`] when there are none and the format has no empty last chunk.
+    /// [`FormatError::Truncated`] when there are none and the format allows no empty last chunk.
     pub fn last_chunk_of_plaintext(&self, index: u64, length: u64) -> Result<Chunk, FormatError> {
         let full = self.full_plain_length(index);
         let sealed = length.checked_add(self.overhead);
@@ -114,7 +114,7 @@ impl Geometry {
     /// [`Ending::Padded`] its plaintext range is as long as the plaintext can be.
     ///
     /// # Errors
-    /// [`FormatError::Truncated`] when they are too few or no whole blocks, and
+    /// [`FormatError::Truncated`] when they are too few or not whole blocks, and
     /// [`FormatError::TooLong`] when they are too many for this chunk or this format.
     pub fn last_chunk_of_sealed(&self, index: u64, length: u64) -> Result<Chunk, FormatError> {
         let sealed = length.checked_sub(self.overhead).ok_or(FormatError::Truncated)?;
@@ -153,7 +153,7 @@ impl Geometry {
     }
 }
 
-/// Where chunk `index` starts, when the first starts at `origin`; `None` past 64 bits.
+/// The start of chunk `index`, when the first starts at `origin`; `None` past 64 bits.
 fn start(index: u64, origin: u64, first: Option<u64>, chunk: Option<u64>) -> Option<u64> {
     match index.checked_sub(1) {
         None => Some(origin),
@@ -169,7 +169,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The layout of the file that `plain_length` bytes of plaintext make.
+    /// The layout of the file made from `plain_length` bytes of plaintext.
     ///
     /// # Errors
     /// [`FormatError::TooLong`] when the format can't hold this length.
@@ -181,14 +181,14 @@ impl Layout {
         Ok(Layout { geometry: *geometry, last })
     }
 
-    /// The layout of a file that is `sealed_length` bytes long, header and all.
+    /// The layout of a file that is `sealed_length` bytes long, including its header.
     ///
-    /// A file that was cut at the end of a chunk can have a possible length; its last chunk then
-    /// fails authentication.
+    /// A file truncated at the end of a chunk can have a valid length; its last chunk then fails
+    /// authentication.
     ///
     /// # Errors
     /// [`FormatError::Truncated`] when no file of this format has this length, and
-    /// [`FormatError::TooLong`] when the format has no file so long.
+    /// [`FormatError::TooLong`] when the format allows no file of this length.
     pub fn for_sealed(geometry: &Geometry, sealed_length: u64) -> Result<Layout, FormatError> {
         let body = sealed_length.checked_sub(geometry.header).ok_or(FormatError::Truncated)?;
         let first = geometry.first.checked_add(geometry.overhead);
@@ -205,14 +205,14 @@ impl Layout {
         Ok(Layout { geometry: *geometry, last })
     }
 
-    /// How many chunks the file has, at least one.
+    /// The number of chunks in the file, at least one.
     pub fn chunks(&self) -> u64 {
         self.last.index + 1
     }
 
-    /// The plaintext's length in bytes. With [`Ending::Padded`] and a layout made from the
-    /// file's length it is the longest that the plaintext can be, one byte less than its padded
-    /// length; only decrypting the last chunk tells.
+    /// The plaintext's length in bytes. With [`Ending::Padded`] and a layout made from the file's
+    /// length, it is the maximum length of the plaintext, one byte less than its padded length;
+    /// only decrypting the last chunk reveals the actual length.
     pub fn plain_length(&self) -> u64 {
         self.last.plain.end
     }
@@ -222,8 +222,8 @@ impl Layout {
         self.last.sealed.end
     }
 
-    /// A chunk by its number, which is less than [`Layout::chunks`]. (Past it this is the last
-    /// chunk again, so that no number can address anything outside the file.)
+    /// A chunk by its number, which is less than [`Layout::chunks`]. (Any number past that returns
+    /// the last chunk, so no number can address bytes outside the file.)
     pub fn chunk(&self, index: u64) -> Chunk {
         if index >= self.last.index {
             return self.last.clone();
@@ -231,8 +231,8 @@ impl Layout {
         self.geometry.full_chunk(index).unwrap_or_else(|_| self.last.clone())
     }
 
-    /// The number of the chunk that holds the plaintext's byte at `plain_offset`; `None` past
-    /// the end.
+    /// The number of the chunk that holds the plaintext byte at `plain_offset`; `None` past the
+    /// end.
     pub fn chunk_at(&self, plain_offset: u64) -> Option<u64> {
         if plain_offset >= self.plain_length() {
             return None;
@@ -253,7 +253,7 @@ impl Geometry {
     }
 }
 
-/// `None` when further chunks were needed but hold nothing.
+/// `None` when more chunks are needed but can hold nothing.
 fn last_index_when_shorter(length: u64, first: u64, chunk: u64) -> Option<u64> {
     match length.checked_sub(first) {
         None => Some(0),
@@ -261,7 +261,7 @@ fn last_index_when_shorter(length: u64, first: u64, chunk: u64) -> Option<u64> {
     }
 }
 
-/// As [`last_index_when_shorter`], but the last chunk is never empty beside the first.
+/// As [`last_index_when_shorter`], but only the first chunk can be an empty last chunk.
 fn last_index_when_full(length: u64, first: u64, chunk: u64) -> Option<u64> {
     match length.checked_sub(first) {
         None | Some(0) => Some(0),

@@ -1,10 +1,10 @@
-//! What a file begins with.
+//! The header of a file.
 
 use std::fmt;
 
 use super::FormatError;
 
-/// The bytes that a file begins with.
+/// The bytes at the start of a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     bytes: [u8; Header::MAX_LENGTH],
@@ -20,7 +20,7 @@ impl Header {
         &self.bytes[..usize::from(self.length)]
     }
 
-    /// The parts one after the other, which fit into [`Header::MAX_LENGTH`].
+    /// Joins the parts, which fit into [`Header::MAX_LENGTH`].
     pub(super) fn new(parts: &[&[u8]]) -> Header {
         let mut header = Header { bytes: [0; Header::MAX_LENGTH], length: 0 };
         for part in parts {

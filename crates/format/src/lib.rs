@@ -1,4 +1,4 @@
-//! The three file formats: where each chunk lies, and which key and IV it is encrypted with.
+//! The three file formats: where each chunk is, and which key and IV encrypt it.
 //!
 //! | format | document | authenticated |
 //! |---|---|---|
@@ -6,10 +6,10 @@
 //! | [`Tink`] | Tink, "AES-GCM-HKDF Streaming AEAD" | yes |
 //! | [`OpensslEnc`] | the manual page openssl-enc(1), RFC 8018 for PBKDF2 | **no** |
 //!
-//! A [`Recipe`] is a format with its secret; it makes and reads any number of files. For one file
-//! it returns a [`FileCipher`] with the file's key and every chunk's IV. A [`Layout`] maps the bytes
-//! of the plaintext to chunks, and chunks to places in the file. Both are pure computations; the
-//! caller reads, writes and encrypts.
+//! A [`Recipe`] is a format with its secret; it creates and reads any number of files. For one file
+//! it returns a [`FileCipher`] with the file's key and every chunk's IV. A [`Layout`] maps the
+//! bytes of the plaintext to chunks, and chunks to ranges of the file. Both are pure computations;
+//! the caller reads, writes and encrypts.
 //!
 //! ```
 //! use evener_core::Key;

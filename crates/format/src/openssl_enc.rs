@@ -27,12 +27,12 @@ use super::header::{Header, random};
 pub enum OpensslSecret {
     /// `-pass` with `-pbkdf2`: each file has salt in a header, and a key and an IV of its own.
     Passphrase {
-        /// The passphrase, without the end of its line.
+        /// The passphrase, without its line ending.
         passphrase: Zeroizing<Vec<u8>>,
         /// `-md`
         digest: Digest,
-        /// `-iter`, at least 1. A file does not tell how many it was made with. New ones should
-        /// have [`OpensslSecret::RECOMMENDED_ITERATIONS`].
+        /// `-iter`, at least 1. A file does not record its number. New files should use
+        /// [`OpensslSecret::RECOMMENDED_ITERATIONS`].
         iterations: u32,
     },
     /// `-K` and `-iv`: no header; see [`Recipe::repeats_ivs`](super::Recipe::repeats_ivs).
@@ -48,9 +48,9 @@ impl OpensslSecret {
     /// The default number of iterations of PBKDF2 in `openssl enc`.
     pub const DEFAULT_ITERATIONS: u32 = 10_000;
 
-    /// The fewest iterations of PBKDF2 that guessing a passphrase takes long enough with (OWASP's
-    /// Password Storage Cheat Sheet, for HMAC-SHA-256). They take some tenths of a second for
-    /// each file.
+    /// The minimum number of PBKDF2 iterations that makes guessing a passphrase slow enough
+    /// (OWASP's Password Storage Cheat Sheet, for HMAC-SHA-256). They take some tenths of a second
+    /// for each file.
     pub const RECOMMENDED_ITERATIONS: u32 = 600_000;
 }
 
@@ -71,9 +71,9 @@ impl fmt::Debug for OpensslSecret {
 
 /// A cipher and a secret of `openssl enc`.
 ///
-/// With a passphrase a file is `Salted__ ‖ salt(8) ‖ ciphertext`, else, and without salt, the
-/// ciphertext alone.
-/// The ciphertext is one message; it is cut into chunks so that several workers can share it.
+/// With a passphrase, a file is `Salted__ ‖ salt(8) ‖ ciphertext`; otherwise, or without salt, it
+/// is the ciphertext alone. The ciphertext is one message, divided into chunks so that several
+/// workers can share it.
 #[derive(Debug)]
 pub struct OpensslEnc {
     cipher: Cipher,
@@ -82,14 +82,14 @@ pub struct OpensslEnc {
     has_salt: bool,
 }
 
-/// How the key and the IV are made of a passphrase.
+/// The function that derives the key and the IV from a passphrase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kdf {
     /// `-pbkdf2`
     #[default]
     Pbkdf2,
-    /// `EVP_BytesToKey` with one round of the digest, which `openssl enc` does without `-pbkdf2`. It
-    /// is quick to guess a passphrase with it. The iterations are not used.
+    /// `EVP_BytesToKey` with one round of the digest, which `openssl enc` uses without `-pbkdf2`.
+    /// It makes passphrases quick to guess. It ignores the iterations.
     Legacy,
 }
 
@@ -123,13 +123,13 @@ impl OpensslEnc {
         Ok(OpensslEnc { cipher, secret, kdf: Kdf::default(), has_salt: true })
     }
 
-    /// Makes the key of a passphrase in another way.
+    /// Selects the function that derives the key from a passphrase.
     #[must_use]
     pub fn kdf(self, kdf: Kdf) -> OpensslEnc {
         OpensslEnc { kdf, ..self }
     }
 
-    /// Makes and reads files without salt and header (`-nosalt`), which share a key and an IV.
+    /// Creates and reads files without salt and header (`-nosalt`), which share a key and an IV.
     #[must_use]
     pub fn without_salt(self) -> OpensslEnc {
         OpensslEnc { has_salt: false, ..self }
@@ -199,8 +199,8 @@ impl OpensslEnc {
         self.derive(salt)
     }
 
-    /// `key ‖ IV = PBKDF2(digest, passphrase, salt, iterations)`, those of the legacy KDF, or those
-    /// that were given. Without salt, it is empty.
+    /// The key and IV: `key ‖ IV = PBKDF2(digest, passphrase, salt, iterations)`, those of the
+    /// legacy KDF, or the raw ones. `salt` is empty for files without salt.
     fn derive(&self, salt: &[u8]) -> Result<FileCipher, FormatError> {
         let (key, iv) = match &self.secret {
             OpensslSecret::Raw { key, iv } => (key.clone(), *iv),
@@ -219,7 +219,8 @@ impl OpensslEnc {
     }
 }
 
-/// PBKDF2 with so many iterations, or the legacy KDF. By itself, so that what lies on the stack is wiped.
+/// PBKDF2 with this many iterations, or the legacy KDF. A separate function, so that the caller can
+/// wipe its stack.
 #[inline(never)]
 fn derive_with(
     digest: Digest,
@@ -281,7 +282,7 @@ fn check(
     Err(FormatError::Length { cipher, what, expected, actual })
 }
 
-/// The digest of PBKDF2: what users give to `openssl enc -md`.
+/// The digest of PBKDF2, as users give it to `openssl enc -md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the variants are the names")]
@@ -302,7 +303,7 @@ pub enum Digest {
 }
 
 impl Digest {
-    /// Every digest that Evener knows.
+    /// Every digest that Evener supports.
     pub const ALL: &'static [Digest] = &[
         Digest::Md5,
         Digest::Sha1,
@@ -361,14 +362,14 @@ pub struct UnknownDigest(pub String);
 
 const SALT_LENGTH: usize = 8;
 
-/// On how many bytes of the stack a key's derivation leaves something.
+/// The number of stack bytes that may hold remains of a key's derivation.
 const STACK: usize = 16 << 10;
 
-/// In bytes: that of SHA-512.
+/// The length in bytes of SHA-512's digest.
 const LONGEST_DIGEST: usize = 64;
 
-/// Four chunks fill a typical 256 KiB of second-level cache, and a file of some megabytes
-/// still has enough of them for many workers. It is a multiple of every block length.
+/// Four chunks fill a typical 256 KiB second-level cache, and a file of some megabytes still has
+/// enough chunks for many workers. A multiple of every block length.
 const CHUNK_LENGTH: u64 = 65_536;
 
 /// OpenSSL counts iterations in an `int`.

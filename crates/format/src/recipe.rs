@@ -10,9 +10,9 @@ use super::header::Header;
 use super::openssl_enc::{OpensslEnc, OpensslSecret};
 use super::tink::{Tink, TinkKey};
 
-/// A format together with its secret: makes and reads any number of files, on any thread.
+/// A format together with its secret: creates and reads any number of files, on any thread.
 ///
-/// Values that do not depend on the file are computed when the recipe is made.
+/// Creating the recipe computes the values that do not depend on the file.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Recipe {
@@ -25,8 +25,8 @@ pub enum Recipe {
 }
 
 impl Recipe {
-    /// Whether a header that [opens](Recipe::open) is proof of the format: one of Tink's, and the absence of any,
-    /// is not.
+    /// Returns whether a header that [opens](Recipe::open) proves the format: a Tink header or a
+    /// missing header does not.
     pub fn proves_format(&self) -> bool {
         match self {
             Recipe::Cobblestone(_) => true,
@@ -38,7 +38,7 @@ impl Recipe {
     /// Cobblestone with an input key and a context, which may be empty; see [`Cobblestone`].
     ///
     /// # Errors
-    /// [`FormatError::Length`] when the key is not the suite's.
+    /// [`FormatError::Length`] when the key's length is not the suite's.
     pub fn cobblestone(
         suite: CobblestoneSuite,
         key: &Key,
@@ -82,7 +82,7 @@ impl Recipe {
         }
     }
 
-    /// How every file is cut into chunks.
+    /// The division of every file into chunks.
     pub fn geometry(&self) -> Geometry {
         match self {
             Recipe::Cobblestone(_) => Cobblestone::GEOMETRY,
@@ -100,16 +100,16 @@ impl Recipe {
         }
     }
 
-    /// Whether all files share one key and one IV, as with a raw key of `openssl enc` or without
-    /// salt.
+    /// Returns whether all files share one key and one IV, as with a raw key of `openssl enc` or
+    /// without salt.
     ///
-    /// Two files so encrypted give each other away: in CTR whole plaintexts, in CBC which
-    /// beginnings are equal. Make no more than one file with such a recipe.
+    /// Two such files reveal each other: in CTR whole plaintexts, in CBC which beginnings are
+    /// equal. Create at most one file with such a recipe.
     pub fn repeats_ivs(&self) -> bool {
         matches!(self, Recipe::OpensslEnc(recipe) if recipe.repeats_ivs())
     }
 
-    /// The iterations of PBKDF2 where it makes files' keys of a passphrase.
+    /// The iterations of PBKDF2, if it derives files' keys from a passphrase.
     pub fn iterations(&self) -> Option<u32> {
         match self {
             Recipe::OpensslEnc(recipe) => recipe.iterations(),
@@ -117,13 +117,14 @@ impl Recipe {
         }
     }
 
-    /// Whether keys are made of a passphrase by `EVP_BytesToKey`, which makes it quick to guess.
+    /// Returns whether `EVP_BytesToKey` derives keys from a passphrase, which makes it quick to
+    /// guess.
     pub fn has_legacy_kdf(&self) -> bool {
         matches!(self, Recipe::OpensslEnc(recipe) if recipe.has_legacy_kdf())
     }
 
-    /// A new file: what its chunks are encrypted with, and its header, with fresh salt from the
-    /// operating system.
+    /// A new file: the cipher of its chunks, and its header, with fresh salt from the operating
+    /// system.
     ///
     /// # Errors
     /// [`FormatError::Random`] and [`FormatError::Derivation`].
@@ -135,15 +136,15 @@ impl Recipe {
         }
     }
 
-    /// Reads the start of a file: `header` has at least [`Recipe::header_length`] bytes, or all
-    /// that there are.
+    /// Reads the start of a file: `header` has at least [`Recipe::header_length`] bytes, or the
+    /// whole file.
     ///
-    /// Only Cobblestone tells a wrong key here. With Tink the first chunk fails to authenticate;
+    /// Only Cobblestone detects a wrong key here. With Tink the first chunk fails to authenticate;
     /// `openssl enc` may notice malformed padding at the very end, or nothing.
     ///
     /// # Errors
-    /// [`FormatError::Truncated`] when there are too few bytes, [`FormatError::OtherFormat`]
-    /// when the header is not of this format and key, [`FormatError::WrongKey`], and
+    /// [`FormatError::Truncated`] when there are too few bytes, [`FormatError::OtherFormat`] when
+    /// the header does not match this format and key, [`FormatError::WrongKey`], and
     /// [`FormatError::Derivation`].
     pub fn open(&self, header: &[u8]) -> Result<FileCipher, FormatError> {
         match self {

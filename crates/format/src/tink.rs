@@ -1,4 +1,4 @@
-//! Tink's streaming AEAD of the kind AES-GCM-HKDF.
+//! Tink's streaming AEAD of the type AES-GCM-HKDF.
 //!
 //! Document: "AES-GCM-HKDF Streaming AEAD" in Tink's documentation,
 //! <https://developers.google.com/tink/streaming-aead/aes_gcm_hkdf_streaming>.
@@ -16,23 +16,23 @@ use super::file_cipher::{FileCipher, Ivs};
 use super::geometry::{Ending, Geometry};
 use super::header::{Header, random};
 
-/// A key of Tink's type `AesGcmHkdfStreamingKey`, and how its ciphertexts are laid out.
+/// A key of Tink's type `AesGcmHkdfStreamingKey`, and the layout of its ciphertexts.
 #[derive(Clone)]
 pub struct TinkKey {
     /// The key's identifier within the keyset. Streaming ciphertexts do not carry it.
     pub id: u32,
-    /// The input key material of HKDF: at least 16 bytes and `derived_key_length` bytes.
+    /// The input key material of HKDF: at least 16 bytes and at least `derived_key_length` bytes.
     pub value: Zeroizing<Vec<u8>>,
     /// The hash of HKDF.
     pub hash: HkdfHash,
     /// Length in bytes of the AES key that HKDF derives for each ciphertext: 16 or 32.
     pub derived_key_length: usize,
-    /// Length in bytes of a ciphertext segment, its tag included, and of the first one with
-    /// its header included: from `derived_key_length` + 25 to 2³¹ − 1.
+    /// Length in bytes of a ciphertext segment including its tag, and of the first segment
+    /// including its header: from `derived_key_length` + 25 to 2³¹ − 1.
     pub segment_length: u32,
 }
 
-/// The hash functions that Tink takes for HKDF.
+/// The hash functions that Tink accepts for HKDF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the variants are the names")]
 pub enum HkdfHash {
@@ -42,7 +42,7 @@ pub enum HkdfHash {
 }
 
 impl TinkKey {
-    /// The fault in the parameters that Tink would refuse, if there is one.
+    /// The parameter fault for which Tink would refuse the key, if any.
     pub fn flaw(&self) -> Option<&'static str> {
         let shortest_segment = self.derived_key_length.saturating_add(SEGMENT_OVERHEAD + 1);
         if !matches!(self.derived_key_length, 16 | 32) {
@@ -71,14 +71,14 @@ impl fmt::Debug for TinkKey {
     }
 }
 
-/// What the first segment holds besides the salt, which is as long as the derived key, and
-/// plaintext: the header's length byte, the 7-byte nonce prefix, and the 16-byte tag.
+/// The bytes of the first segment besides plaintext and the salt (which is as long as the derived
+/// key): the header's length byte, the 7-byte nonce prefix, and the 16-byte tag.
 const SEGMENT_OVERHEAD: usize = 1 + 7 + 16;
 
 /// A Tink key and associated data, ready to derive each file's key.
 ///
 /// A file is `header length(1) ‖ salt ‖ nonce prefix(7) ‖ segments`; the salt is as long as the
-/// derived key and gives the file its own.
+/// derived key and gives each file its own key.
 #[derive(Debug)]
 pub struct Tink {
     key: TinkKey,
@@ -89,7 +89,7 @@ pub struct Tink {
 impl Tink {
     pub(super) const FORMAT: &'static str = "tink";
 
-    /// Takes a key and associated data, which may be empty; files open only with the same.
+    /// Takes a key and associated data, which may be empty; files open only with the same data.
     ///
     /// # Errors
     /// [`FormatError::Parameters`] when Tink would refuse the key.

@@ -1,7 +1,8 @@
 //! Key files encrypted with age ([C2SP age](https://c2sp.org/age)), for recipients or with a
 //! passphrase, so that `age -d` shows the key.
 //!
-//! Recipients are age's own (`age1…`), SSH keys, and those of plugins (`age-plugin-NAME` in `PATH`).
+//! Recipients are age's own (`age1…`), SSH keys, and plugins' recipients (`age-plugin-NAME` in
+//! `PATH`).
 
 mod header;
 mod identity;
@@ -26,39 +27,39 @@ pub use identity::Identity;
 pub use plugin::{Dialogue, NoDialogue};
 pub use recipient::Recipient;
 
-/// Whether these bytes begin as an age file does, binary or in ASCII armour.
+/// Returns whether these bytes begin like an age file, binary or in ASCII armour.
 pub fn is_encrypted(bytes: &[u8]) -> bool {
     bytes.starts_with(BINARY_START) || is_armoured(bytes)
 }
 
-/// Whether the first line that says something begins an age file in ASCII armour.
+/// Returns whether the first nonblank line begins an age file in ASCII armour.
 fn is_armoured(bytes: &[u8]) -> bool {
     let text = bytes.strip_prefix(BYTE_ORDER_MARK.as_bytes()).unwrap_or(bytes);
     text.trim_ascii_start().starts_with(ARMOUR_START)
 }
 
-/// Whether these are the bytes of an age file that is encrypted with a passphrase.
+/// Returns whether these are the bytes of an age file encrypted with a passphrase.
 pub(super) fn has_passphrase(bytes: &[u8]) -> bool {
     read_header(bytes).is_ok_and(|decryptor| decryptor.is_scrypt())
 }
 
-/// Whether the first line of this text that says something is an age identity.
+/// Returns whether the first meaningful line of this text is an age identity.
 pub(super) fn is_identity(text: &[u8]) -> bool {
     let first = lines(text).find_map(|(_, line)| line);
     first.is_some_and(|line| has_prefix(line, SECRET_KEY_START))
 }
 
-/// Encrypts a key's text for recipients, each of whom can open it alone. The result is a
-/// binary age file.
+/// Encrypts a key's text for recipients, each of whom can open it alone. The result is a binary age
+/// file.
 ///
 /// # Errors
-/// [`KeyError::NoRecipients`] when there is nobody to encrypt for, [`KeyError::TooManyRecipients`], and
+/// [`KeyError::NoRecipients`] when there are no recipients, [`KeyError::TooManyRecipients`], and
 /// [`KeyError::Plugin`].
 pub fn wrap(text: &[u8], recipients: &[Recipient]) -> Result<Vec<u8>, KeyError> {
     wrap_with(text, recipients, Arc::new(NoDialogue))
 }
 
-/// As [`wrap`], with somebody for plugins to speak with.
+/// As [`wrap`], with a dialogue for plugins.
 ///
 /// # Errors
 /// As [`wrap`].
@@ -75,21 +76,21 @@ pub fn wrap_with(
     encrypt(text, own.chain(plugins.iter().map(|plugin| plugin as &dyn ::age::Recipient)))
 }
 
-/// Encrypts a key's text with a passphrase. The result is a binary age file. Takes about a
-/// second and 256 MiB, as `age -p` does, so that guessing passphrases is slow.
+/// Encrypts a key's text with a passphrase. The result is a binary age file. Takes about a second
+/// and 256 MiB, like `age -p`, so that guessing passphrases is slow.
 ///
 /// # Errors
-/// [`KeyError::Passphrase`] when the passphrase is not UTF-8, or is the line of a file that holds
-/// nothing else than blanks.
+/// [`KeyError::Passphrase`] when the passphrase is not UTF-8, or is a file's line that holds only
+/// blanks.
 pub fn wrap_with_passphrase(text: &[u8], passphrase: &Passphrase) -> Result<Vec<u8>, KeyError> {
     wrap_with_work_factor(text, passphrase, WORK_FACTOR)
 }
 
-/// Decrypts an age file that was read from `path`, with the passphrase or one of the
-/// identities that `unlock` supplies.
+/// Decrypts an age file read from `path`, with the passphrase or one of the identities that
+/// `unlock` supplies.
 ///
 /// # Errors
-/// When `unlock` supplies nothing that opens it, or it is damaged.
+/// When nothing that `unlock` supplies opens the file, or the file is damaged.
 pub fn unwrap(
     bytes: &[u8],
     path: &Path,
@@ -110,7 +111,7 @@ pub fn unwrap(
         if identities.is_empty() {
             return Err(KeyError::IdentityNeeded { path: path_buf() });
         }
-        // Plugins last: they may ask for a touch, or take their time.
+        // Try plugins last: they may ask for a touch, or take a long time.
         let own = identities.iter().filter_map(Identity::without_plugin);
         match decryptor.decrypt(own) {
             Err(DecryptError::NoMatchingKeys) => {
@@ -118,7 +119,7 @@ pub fn unwrap(
                 if plugins.is_empty() {
                     return Err(refused(DecryptError::NoMatchingKeys));
                 }
-                // It is used up.
+                // The first decryptor is used up.
                 let decryptor = read_header(bytes).map_err(refused)?;
                 let plugins = plugins.iter().map(|plugin| plugin as &dyn ::age::Identity);
                 decryptor.decrypt(plugins).map_err(|error| match error {
@@ -128,12 +129,12 @@ pub fn unwrap(
                     error => error,
                 })
             }
-            // The key of one of the identities, and not what it wrapped.
+            // An identity's own key failed, not the file key that it wrapped.
             Err(DecryptError::DecryptionFailed) => Err(DecryptError::InvalidMac),
             other => other,
         }
     };
-    // Never longer than the ciphertext: growing would leave copies of the key behind.
+    // The text is never longer than the ciphertext: growth would leave copies of the key behind.
     let mut text = Zeroizing::new(Vec::with_capacity(bytes.len()));
     reader
         .map_err(refused)?
@@ -142,7 +143,7 @@ pub fn unwrap(
     Ok(text)
 }
 
-/// Opens a secret with the passphrase that `unlock` supplies, in each way that it may be meant.
+/// Opens a secret with the passphrase that `unlock` supplies, in each reading of it.
 fn try_passphrase<T>(
     path: &Path,
     unlock: &dyn Unlock,
@@ -183,25 +184,25 @@ fn encrypt<'a>(
     writer.write_all(text).map_err(failed)?;
     let wrapped = writer.finish().map_err(failed)?;
     match wrapped.len() {
-        // What is longer is not read again.
+        // Evener refuses to read longer files back.
         length if length > key_file::LONGEST => Err(KeyError::TooManyRecipients { length }),
         _ => Ok(wrapped),
     }
 }
 
-/// Says it in our words: age's own take several lines.
+/// Uses Evener's own messages: age's span several lines.
 fn encryption_error(error: EncryptError) -> KeyError {
     match error {
         EncryptError::Plugin(errors) => plugin::failed(&errors),
-        // Nothing else reads or writes before the key is wrapped.
+        // Before the key is wrapped, only plugins read or write.
         EncryptError::Io(_) => plugin::failed::<String>(&[]),
         EncryptError::IncompatibleRecipients { .. } => KeyError::Wrap(MIXED.to_owned()),
         error => KeyError::Wrap(error.to_string().replace('\n', " ")),
     }
 }
 
-/// Says it in our words: age's own for [`DecryptError::ExcessiveWork`] computes a difference
-/// that overflows on a fast machine.
+/// Uses Evener's own messages: age's message for [`DecryptError::ExcessiveWork`] computes a
+/// difference that overflows on a fast machine.
 fn decryption_error(error: DecryptError, path: &Path) -> KeyError {
     let path = path.to_owned();
     let damaged = |path, reason| KeyError::DamagedAge { path, reason };
@@ -227,18 +228,18 @@ fn decryption_error(error: DecryptError, path: &Path) -> KeyError {
     }
 }
 
-/// Whether reading ASCII armour failed.
+/// Returns whether reading ASCII armour failed.
 fn is_of_armour(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|cause| cause.is::<ArmoredReadError>())
 }
 
-/// Whether the system gives the memory that scrypt takes, which would end the process otherwise.
+/// Returns whether the system supplies scrypt's memory; without it the process would end.
 fn has_memory_for(work_factor: u8) -> bool {
     let bytes = usize::try_from(scrypt_bytes(work_factor));
     bytes.is_ok_and(|bytes| Vec::<u8>::new().try_reserve_exact(bytes).is_ok())
 }
 
-/// The most rounds that there is memory for, as a logarithm, within the limit.
+/// The maximum number of rounds that fit in memory, as a logarithm, within the limit.
 fn work_factor_in_memory() -> u8 {
     let fits = (1..=WORK_FACTOR_LIMIT).rev().find(|&work_factor| has_memory_for(work_factor));
     fits.unwrap_or(1)
@@ -257,7 +258,7 @@ fn has_prefix(text: &str, prefix: &str) -> bool {
     text.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
 }
 
-/// The lines that say something, with their numbers from 1; `None` for one that is not UTF-8.
+/// The meaningful lines, with their numbers from 1; `None` for a line that is not UTF-8.
 fn lines(text: &[u8]) -> impl Iterator<Item = (usize, Option<&str>)> {
     trimmed_lines(text)
         .enumerate()
@@ -266,18 +267,18 @@ fn lines(text: &[u8]) -> impl Iterator<Item = (usize, Option<&str>)> {
 }
 
 pub(super) const BINARY_START: &[u8] = b"age-encryption.org/";
-/// As much as the shortest header of another format holds.
+/// As many bytes as the shortest header of another format.
 pub(super) const ARMOUR_START: &[u8] = b"-----BEGIN AGE ENCRYPTED";
 const SECRET_KEY_START: &str = "AGE-SECRET-KEY-";
 const NOT_TEXT: &str = "it is not text";
 const MIXED: &str = "some of the recipients do not go together with others (post-quantum ones only \
      with their like); give fewer";
 
-/// The logarithm of scrypt's rounds when encrypting, as `age -p`: 256 MiB, about a second.
+/// The logarithm of scrypt's rounds when encrypting, as in `age -p`: 256 MiB, about a second.
 const WORK_FACTOR: u8 = 18;
 
-/// The logarithm of the most rounds of scrypt when decrypting: 1 GiB, some seconds. The file
-/// says how many it wants, so without a limit it could ask for all the memory there is.
+/// The logarithm of the maximum number of scrypt rounds when decrypting: 1 GiB, some seconds. The
+/// file sets its number of rounds, so without a limit it could demand all memory.
 const WORK_FACTOR_LIMIT: u8 = 20;
 
 #[cfg(test)]

@@ -1,21 +1,21 @@
 //! Errors of keys.
 //!
 //! No message quotes the content of a key file, an identity file or a passphrase file, because it
-//! may be a secret with a typing mistake.
+//! may be a mistyped secret.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use evener_core::{shown, shown_error};
 
-/// Why a key could not be read, made or kept. Each message is one line.
+/// The reason why a key could not be read, created or stored. Each message is one line.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
     /// The operating system refused.
     #[error("can't {action} `{}`: {}", shown(path), shown_error(cause))]
     Io {
-        /// What was being done, as a verb with what the path stands for: `read the key file`.
+        /// The failed action, as a verb with the role of the path: `read the key file`.
         action: &'static str,
         /// The file.
         path: PathBuf,
@@ -31,7 +31,7 @@ pub enum KeyError {
         /// The file.
         path: PathBuf,
     },
-    /// A file with a secret that is not its owner's alone.
+    /// A file with a secret that users other than its owner may access.
     #[error(
         "refusing the secret in `{}`: its group or others may use it (mode {mode:04o}); {}",
         shown(path),
@@ -42,7 +42,7 @@ pub enum KeyError {
         path: PathBuf,
         /// Its permission bits.
         mode: u32,
-        /// Whether these are the mount's, and can't be changed.
+        /// True if the mount sets these bits, so they can't be changed.
         has_mode_of_mount: bool,
     },
     /// A file with a secret that another user may have made.
@@ -55,17 +55,17 @@ pub enum KeyError {
     OfOthers {
         /// The file.
         path: PathBuf,
-        /// Whose it is.
+        /// The file's owner.
         owner: u32,
         /// The user of this process.
         user: u32,
     },
-    /// No key file is this long.
+    /// The file is longer than any key file.
     #[error("`{}` has {length} bytes, too many for a key file; check the name", shown(path))]
     TooLong {
         /// The file.
         path: PathBuf,
-        /// In bytes.
+        /// Its length in bytes.
         length: u64,
     },
     /// The input of a pipe is longer than any key file.
@@ -77,7 +77,7 @@ pub enum KeyError {
         /// The source that was read.
         path: PathBuf,
     },
-    /// A key is not to be typed where it can be read.
+    /// The source is a terminal, where a typed key would be visible.
     #[error(
         "`{}` is a terminal, which would show the key; redirect it, or give a file",
         shown(path)
@@ -86,7 +86,7 @@ pub enum KeyError {
         /// The source to read.
         path: PathBuf,
     },
-    /// The beginning of a pipe is no wrapped key.
+    /// The beginning of a pipe is not a wrapped key.
     #[error("can't take a key from `{}`: {reason}", shown(path))]
     PipeHead {
         /// The source that was read.
@@ -94,7 +94,7 @@ pub enum KeyError {
         /// The fault.
         reason: &'static str,
     },
-    /// What is to be decrypted is a file of age, and none that Evener made.
+    /// The file to decrypt is age's own, not one that Evener made.
     #[error(
         "`{}` is a file of age itself, which Evener does not read; `age -d -i IDENTITY` opens it, or \
          `age -d` with its passphrase",
@@ -104,10 +104,10 @@ pub enum KeyError {
         /// The file, or the source that was read.
         path: PathBuf,
     },
-    /// A plugin of age is not there, or failed.
+    /// An age plugin is missing, or failed.
     #[error("{reason}")]
     Plugin {
-        /// In words.
+        /// The reason as text.
         reason: String,
     },
     /// The file changed while it was read.
@@ -125,7 +125,7 @@ pub enum KeyError {
         /// The file.
         path: PathBuf,
     },
-    /// The file was read and is no usable key.
+    /// The file was read but is not a usable key.
     #[error("can't use `{}` as a key: {reason}", shown(path))]
     Malformed {
         /// The file.
@@ -151,7 +151,7 @@ pub enum KeyError {
         /// The file.
         path: PathBuf,
     },
-    /// The passphrase is not the file's.
+    /// The passphrase does not open the file.
     #[error(
         "the passphrase does not open `{}`; give the one that it was encrypted with",
         shown(path)
@@ -160,7 +160,7 @@ pub enum KeyError {
         /// The file.
         path: PathBuf,
     },
-    /// The file asks for more time and memory than a key file should.
+    /// The file requires more time and memory than a key file should.
     #[error(
         "`{}` asks for scrypt with 2^{required} rounds, and Evener does at most 2^{limit}; \
          encrypt it anew with `age -p`",
@@ -169,22 +169,22 @@ pub enum KeyError {
     ExcessiveWork {
         /// The file.
         path: PathBuf,
-        /// The logarithm of the rounds that it asks for.
+        /// The logarithm of the rounds that the file requires.
         required: u8,
-        /// The logarithm of the most rounds that Evener does.
+        /// The logarithm of the maximum number of rounds that Evener accepts.
         limit: u8,
     },
-    /// There is not the memory that scrypt takes.
+    /// The system lacks the memory that scrypt needs.
     #[error(
         "a passphrase takes {} MiB of memory, which the system does not give; use a key file, or \
          identities and recipients",
         bytes.div_ceil(1 << 20)
     )]
     PassphraseMemory {
-        /// What it takes, in bytes.
+        /// The memory that scrypt needs, in bytes.
         bytes: u64,
     },
-    /// An age file that age could not have written, or that was changed since.
+    /// An age file that age could not have written, or that was changed later.
     #[error("can't open `{}`: {reason}; restore it from a copy", shown(path))]
     DamagedAge {
         /// The file.
@@ -192,27 +192,27 @@ pub enum KeyError {
         /// The fault.
         reason: &'static str,
     },
-    /// A string that is no recipient, or one of a kind that Evener does not know.
+    /// A string that is not a recipient, or is a recipient of an unsupported type.
     #[error("can't encrypt for {origin}: {reason}")]
     Recipient {
-        /// Where it came from, such as a file and line.
+        /// Its source, such as a file and line.
         origin: String,
         /// The fault.
         reason: &'static str,
     },
-    /// There is no recipient.
+    /// There are no recipients.
     #[error("no recipient given; give at least one")]
     NoRecipients,
-    /// The wrapped key would be too long to be read.
+    /// The wrapped key would be too long to read back.
     #[error(
         "too many recipients: the wrapped key would have {length} bytes, and no more than 1 MiB is \
          read again; give fewer"
     )]
     TooManyRecipients {
-        /// Of the wrapped key, in bytes.
+        /// The length of the wrapped key, in bytes.
         length: usize,
     },
-    /// A file of recipients to which others may add some.
+    /// A file of recipients to which other users may add some.
     #[error(
         "refusing the recipients in `{}`: its group or others may change them (mode \
          {mode:04o}); {}",
@@ -224,10 +224,10 @@ pub enum KeyError {
         path: PathBuf,
         /// Its permission bits.
         mode: u32,
-        /// Whether these are the mount's, and can't be changed.
+        /// True if the mount sets these bits, so they can't be changed.
         has_mode_of_mount: bool,
     },
-    /// A file of recipients that somebody else may have made.
+    /// A file of recipients that another user may have made.
     #[error(
         "refusing the recipients in `{}`: it belongs to user {owner}, who may change them, and \
          this program runs as user {user}; make a copy of your own",
@@ -236,12 +236,12 @@ pub enum KeyError {
     RecipientsOfOthers {
         /// The file.
         path: PathBuf,
-        /// Whose it is.
+        /// The file's owner.
         owner: u32,
         /// The user of this process.
         user: u32,
     },
-    /// A file that holds no age identities, or one of a kind that Evener does not know.
+    /// A file without age identities, or with an identity of an unsupported type.
     #[error("can't read identities from `{}`: {reason}", shown(path))]
     Identity {
         /// The file.
@@ -249,10 +249,10 @@ pub enum KeyError {
         /// The fault.
         reason: String,
     },
-    /// Something that can't be a passphrase.
+    /// A text that can't be a passphrase.
     #[error("can't use the passphrase from {origin}: {reason}")]
     Passphrase {
-        /// Where it came from, such as a file or descriptor.
+        /// Its source, such as a file or descriptor.
         origin: String,
         /// The fault.
         reason: String,
@@ -265,7 +265,7 @@ pub enum KeyError {
     Random(String),
 }
 
-/// What to do about a file's mode: change it, unless the mount gives all files one.
+/// The advice about a file's mode: change it, unless the mount gives all files one mode.
 fn remedy(change: &'static str, has_mode_of_mount: bool) -> &'static str {
     match has_mode_of_mount {
         true => {
@@ -277,7 +277,7 @@ fn remedy(change: &'static str, has_mode_of_mount: bool) -> &'static str {
 }
 
 impl KeyError {
-    /// The file of the error, or what stands for one, such as `standard input`.
+    /// The file of the error, or the name of another source, such as `standard input`.
     pub fn path(&self) -> Option<&Path> {
         match self {
             KeyError::Io { path, .. }
@@ -313,35 +313,35 @@ impl KeyError {
     }
 }
 
-/// The fault in the text of a key.
+/// The fault in a key's text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MalformedKey {
-    /// There is nothing.
+    /// The text is empty.
     #[error("it is empty")]
     Empty,
-    /// It is no text in UTF-8.
+    /// The bytes are not text in UTF-8.
     #[error("{0}")]
     NoText(&'static str),
-    /// age encrypted something else, which is no key.
+    /// An age file that encrypts something other than a key.
     #[error(
         "what age encrypted in it is no key, and Evener does not read files of age itself; \
          `age -d` does"
     )]
     NoKeyInAge,
-    /// It is neither of the texts that Evener knows.
+    /// The text is of neither format that Evener reads.
     #[error("it is neither an `evener-key:` line nor a Tink keyset in JSON")]
     Unknown,
-    /// It is an age file and has to be opened first.
+    /// The text is an age file, which must be opened first.
     #[error("it is encrypted with age; decrypt it first")]
     AgeEncrypted,
-    /// It is an age identity, which opens key files and is none.
+    /// The text is an age identity, which opens key files but is not a key.
     #[error("it is an age identity; give it as such")]
     AgeIdentity,
-    /// A key line without all of its four parts.
+    /// A key line that lacks some of its four parts.
     #[error("the key line is cut short; it reads `evener-key:v1:SUITE:KEY`")]
     CutShort,
-    /// Several lines, which joined are no key line.
+    /// Several lines that do not join to a key line.
     #[error(
         "there is more than the key line, or it was wrapped and changed; leave only that, in one line"
     )]
@@ -349,40 +349,40 @@ pub enum MalformedKey {
     /// A key line of another version.
     #[error("the key line's version is not `v1`; a newer Evener may read it")]
     Version,
-    /// A key line for a suite that Evener does not know.
+    /// A key line for a suite that Evener does not support.
     #[error("the key line's suite is neither `cobblestone-256` nor `cobblestone-128`")]
     Suite,
     /// The key in a key line is not base64url.
     #[error("the key line's key is not base64url (RFC 4648); it was changed or cut")]
     Encoding,
-    /// The key in a key line is not its suite's.
+    /// The key in a key line does not have its suite's length.
     #[error("the key line's key has {actual} bytes, and its suite takes {expected}")]
     Length {
-        /// In bytes.
+        /// Length in bytes.
         expected: usize,
-        /// In bytes.
+        /// Length in bytes.
         actual: usize,
     },
     /// Not JSON, or not the JSON of a keyset.
     #[error("it is no Tink keyset: {what} at line {line}, column {column}")]
     Json {
-        /// Syntax or content.
+        /// The fault, in syntax or content.
         what: &'static str,
-        /// From 1.
+        /// The line number, from 1.
         line: usize,
-        /// From 1; 0 when the line is empty.
+        /// The column number, from 1; 0 when the line is empty.
         column: usize,
     },
-    /// A keyset that a key management service has encrypted.
+    /// A keyset that a key management service encrypted.
     #[error(
         "the keyset is encrypted with a key management service; \
          convert it with `tinkey convert-keyset` first"
     )]
     EncryptedKeyset,
-    /// The keyset as a whole is not what Tink allows.
+    /// Tink does not allow the keyset as a whole.
     #[error("the keyset {0}")]
     Keyset(&'static str),
-    /// A key of the keyset is for something else.
+    /// A key of the keyset has another type.
     #[error(
         "key {id} of the keyset is of type {name}, not AesGcmHkdfStreamingKey; \
          make one with `evener keygen`"
@@ -393,7 +393,7 @@ pub enum MalformedKey {
         /// The type's short name.
         name: String,
     },
-    /// A key of the keyset is not what Tink allows.
+    /// Tink does not allow a key of the keyset.
     #[error("key {id} of the keyset: {reason}")]
     KeysetKey {
         /// The key's identifier.

@@ -1,4 +1,4 @@
-//! Files with secrets: reading them, and the checks before that.
+//! Reads files with secrets, after checking them.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, IsTerminal, Read};
@@ -12,10 +12,10 @@ use zeroize::Zeroizing;
 use super::{KeyError, Unlock};
 use crate::exposure::{has_mode_of_mount, is_private_mount};
 
-/// A small file's bytes, and whether other users may access it.
+/// A small file's bytes, and its access by other users.
 pub(super) struct Contents {
     pub(super) bytes: Zeroizing<Vec<u8>>,
-    /// `None` for a pipe without a name: its access is decided by the process that opened it.
+    /// `None` for an unnamed pipe: the process that opened it decides on access.
     status: Option<Status>,
 }
 
@@ -33,7 +33,7 @@ impl Status {
         Status { metadata, is_read_only, has_mode_of_mount }
     }
 
-    /// What to say of it to whoever may take it.
+    /// The description of the file for an `Unlock` that may accept it.
     fn exposed<'a>(&self, path: &'a Path) -> Exposed<'a> {
         let Status { metadata, is_read_only, has_mode_of_mount } = self;
         let (is_read_only, has_mode_of_mount) = (*is_read_only, *has_mode_of_mount);
@@ -48,19 +48,19 @@ pub struct Exposed<'a> {
     pub path: &'a Path,
     /// Its permission bits.
     pub mode: u32,
-    /// Whether its file system is mounted for reading only, so that its user can't change its
-    /// mode: as the secrets of containers are.
+    /// True if its file system is mounted read-only, as for the secrets of containers, so its user
+    /// can't change its mode.
     pub is_read_only: bool,
-    /// Whether its file system has no modes of files, so that it can't be changed either: as on FAT, exFAT
-    /// and NTFS.
+    /// True if its file system has no file modes, as with FAT, exFAT and NTFS, so the mode can't be
+    /// changed either.
     pub has_mode_of_mount: bool,
 }
 
-/// Reads a regular file of at most [`LONGEST`] bytes. `action` is for the error message, such
-/// as "read the key file".
+/// Reads a regular file of at most [`LONGEST`] bytes. `action` is for the error message, such as
+/// "read the key file".
 pub(super) fn read(path: &Path, action: &'static str) -> Result<Contents, KeyError> {
     let failed = |cause| KeyError::Io { action, path: path.to_owned(), cause };
-    // Opening a pipe without O_NONBLOCK waits for its writer.
+    // Opening a pipe without O_NONBLOCK would wait for its writer.
     let file = OpenOptions::new()
         .read(true)
         .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
@@ -69,9 +69,9 @@ pub(super) fn read(path: &Path, action: &'static str) -> Result<Contents, KeyErr
     read_regular(file, path, action)
 }
 
-/// As [`read`], for what a user has named: `-` is standard input, and a descriptor of this process
-/// (`/dev/fd/3`, which is what a shell makes of `<(command)`) may be a pipe or a socket. Reads to
-/// its end.
+/// As [`read`], for a path that the user gave: `-` is standard input, and a descriptor of this
+/// process (`/dev/fd/3`, which a shell substitutes for `<(command)`) may be a pipe or a socket.
+/// Reads to its end.
 pub(super) fn read_given(path: &Path, action: &'static str) -> Result<Contents, KeyError> {
     let failed = |cause| KeyError::Io { action, path: path.to_owned(), cause };
     if is_standard_input(path) {
@@ -85,8 +85,8 @@ pub(super) fn read_given(path: &Path, action: &'static str) -> Result<Contents, 
 }
 
 /// Reads a file, a pipe or a device that holds no secret, of at most [`LONGEST`] bytes; `-` is
-/// standard input. A regular file or a FIFO that others may change is refused, unless `unlock` takes
-/// it.
+/// standard input. Refuses a regular file or a FIFO that other users may change, unless `unlock`
+/// accepts it.
 pub(super) fn read_recipients(path: &Path, unlock: &dyn Unlock) -> Result<Vec<u8>, KeyError> {
     let action = "read the recipients file";
     let failed = |cause| KeyError::Io { action, path: path.to_owned(), cause };
@@ -106,7 +106,7 @@ pub(super) fn read_recipients(path: &Path, unlock: &dyn Unlock) -> Result<Vec<u8
     Ok(bytes)
 }
 
-/// Refuses a file of recipients that others may change: they could add a recipient of their own,
+/// Refuses a file of recipients that other users may change: they could add their own recipient,
 /// who would read everything.
 fn check_recipients(
     file: &File,
@@ -135,9 +135,9 @@ fn check_recipients(
     })
 }
 
-/// Whether a file's own mode and owner decide who may use it: that of a regular file, and of a FIFO,
-/// into which whoever may open it can write. Access to a pipe without a name, a device or a socket
-/// is decided elsewhere.
+/// Returns whether a file's own mode and owner decide who may use it. That holds for a regular
+/// file, and for a FIFO, as any user who may open it can write to it. For an unnamed pipe, a device
+/// or a socket, access is decided elsewhere.
 fn has_access_of_its_own(file: &File, metadata: &Metadata) -> bool {
     let is_nameless = || {
         let kind = fstatfs(file).map(|about| u64::try_from(about.f_type));
@@ -146,22 +146,22 @@ fn has_access_of_its_own(file: &File, metadata: &Metadata) -> bool {
     metadata.is_file() || metadata.file_type().is_fifo() && !is_nameless()
 }
 
-/// Whether a file belongs neither to this process's user nor to root.
+/// Returns whether a file belongs neither to this process's user nor to root.
 fn is_of_others(metadata: &Metadata) -> bool {
     ![0, rustix::process::geteuid().as_raw()].contains(&metadata.uid())
 }
 
-/// The name in errors of a file that a user has named.
+/// The name in errors of a path that the user gave.
 pub(super) fn name_of(path: &Path) -> &Path {
     if is_standard_input(path) { Path::new(STANDARD_INPUT) } else { path }
 }
 
-/// Whether this name means standard input.
+/// Returns whether this name means standard input.
 fn is_standard_input(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Whether a path names a descriptor of this process.
+/// Returns whether a path names a descriptor of this process.
 fn names_descriptor(path: &Path) -> bool {
     let is_number = |name: &std::ffi::OsStr| {
         let name = name.as_encoded_bytes();
@@ -173,7 +173,7 @@ fn names_descriptor(path: &Path) -> bool {
             && path.parent().is_some_and(|parent| directories.contains(&parent))
 }
 
-/// Reads what is open: a regular file from where it stands, or a pipe or a socket to its end.
+/// Reads an open file: a regular file from its current position, or a pipe or a socket to its end.
 fn read_open(mut file: File, path: &Path, action: &'static str) -> Result<Contents, KeyError> {
     let failed = |cause| KeyError::Io { action, path: path.to_owned(), cause };
     let metadata = file.metadata().map_err(failed)?;
@@ -195,7 +195,7 @@ fn read_open(mut file: File, path: &Path, action: &'static str) -> Result<Conten
 /// # Errors
 /// When the operating system refuses.
 pub(super) fn read_to_end(source: &mut impl Read) -> io::Result<Option<Zeroizing<Vec<u8>>>> {
-    // A buffer that had to grow would leave copies of the secret behind.
+    // A buffer that grew would leave copies of the secret behind.
     let mut bytes = Zeroizing::new(vec![0; LONGEST + 1]);
     let filled = fill(source, &mut bytes)?;
     bytes.truncate(filled);
@@ -212,8 +212,8 @@ fn read_regular(mut file: File, path: &Path, action: &'static str) -> Result<Con
         Ok(length) if length <= LONGEST => length,
         _ => return Err(KeyError::TooLong { path: path.to_owned(), length: metadata.len() }),
     };
-    // One byte more shows that the file has grown. A buffer that had to grow would leave
-    // copies of the secret behind.
+    // One extra byte shows that the file has grown. A buffer that grew would leave copies of the
+    // secret behind.
     let mut bytes = Zeroizing::new(vec![0; length + 1]);
     let filled = fill(&mut file, &mut bytes).map_err(failed)?;
     if filled > length {
@@ -224,21 +224,21 @@ fn read_regular(mut file: File, path: &Path, action: &'static str) -> Result<Con
 }
 
 impl Contents {
-    /// What came from no file of this system.
+    /// The contents of a source that is not a file of this system.
     pub(super) fn of_no_file(bytes: Zeroizing<Vec<u8>>) -> Contents {
         Contents { bytes, status: None }
     }
 
-    /// Refuses a file that is not private, unless `unlock` takes it all the same.
+    /// Refuses a file that is not private, unless `unlock` accepts it.
     pub(super) fn check_private(&self, path: &Path, unlock: &dyn Unlock) -> Result<(), KeyError> {
         let Some(status) = &self.status else { return Ok(()) };
         check(status, path, |exposed| unlock.takes_exposed(exposed))
     }
 }
 
-/// Refuses a file with a secret that others may use or have made: its group or others may read,
-/// write or execute it, or it belongs neither to this process's user nor to root. `metadata` is
-/// that of the open file.
+/// Refuses a file with a secret that other users may use or have made: its group or others may
+/// read, write or execute it, or it belongs neither to this process's user nor to root. `metadata`
+/// is that of the open file.
 ///
 /// # Errors
 /// [`KeyError::OpenToOthers`] and [`KeyError::OfOthers`].
@@ -247,12 +247,12 @@ pub fn check_private(metadata: &Metadata, path: &Path) -> Result<(), KeyError> {
     check(&Status { metadata, is_read_only: false, has_mode_of_mount: false }, path, |_| false)
 }
 
-/// As [`check_private`] for an open file, unless `unlock` takes a file that its group or others
-/// may use. Regular files and FIFOs are checked: access to a pipe without a name is decided by the
-/// process that opened it.
+/// As [`check_private`] for an open file, unless `unlock` accepts a file that its group or others
+/// may use. It checks regular files and FIFOs: the process that opened an unnamed pipe decides on
+/// access to that.
 ///
 /// # Errors
-/// [`KeyError::OpenToOthers`], [`KeyError::OfOthers`], and [`KeyError::Io`] where the file's status
+/// [`KeyError::OpenToOthers`], [`KeyError::OfOthers`], and [`KeyError::Io`] when the file's status
 /// can't be read.
 pub fn check_secret_file(file: &File, path: &Path, unlock: &dyn Unlock) -> Result<(), KeyError> {
     let action = "look at the file of a secret";
@@ -282,7 +282,7 @@ fn check(
     Ok(())
 }
 
-/// Whether a file's group or others may use it, as its mode says and its mount allows.
+/// Returns whether a file's group or others may use it, by its mode and its mount.
 pub(super) fn is_open_to_others(metadata: &Metadata) -> bool {
     metadata.mode() & 0o077 != 0 && !is_private_mount(metadata.dev())
 }
@@ -291,10 +291,10 @@ fn is_on_read_only_mount(file: &File) -> bool {
     fstatvfs(file).is_ok_and(|about| about.f_flag.contains(StatVfsMountFlags::RDONLY))
 }
 
-/// The longest file that is taken for a key file, in bytes.
+/// The maximum length of a key file, in bytes.
 pub(super) const LONGEST: usize = 1 << 20;
 
-/// The kind of file system that pipes without a name are in: Linux's `PIPEFS_MAGIC`.
+/// The type of file system that holds unnamed pipes: Linux's `PIPEFS_MAGIC`.
 const PIPES: u64 = 0x5049_5045;
 
 const STANDARD_INPUT: &str = "standard input";
@@ -322,7 +322,7 @@ mod tests {
     use super::super::{NoUnlock, create};
     use super::*;
 
-    /// Takes what others may use only where nobody could make it private, and notes what it saw.
+    /// Accepts exposed files only if nobody could make them private, and records what it saw.
     struct Lenient(std::cell::Cell<Option<(u32, bool)>>);
 
     impl Unlock for Lenient {

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use evener_format::CobblestoneSuite;
 
-/// The formats that `evener keygen` makes keys for.
+/// The formats for which `evener keygen` makes keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the variants are the names")]
@@ -17,7 +17,7 @@ pub enum KeyFormat {
 }
 
 impl KeyFormat {
-    /// Every format, the default one first.
+    /// Every format, the default first.
     pub const ALL: &'static [KeyFormat] =
         &[KeyFormat::Cobblestone256, KeyFormat::Cobblestone128, KeyFormat::Tink];
 
@@ -49,7 +49,7 @@ impl FromStr for KeyFormat {
     }
 }
 
-/// A name that is none of a key format.
+/// A name that no key format has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown key format {0:?}; take `cobblestone-256`, `cobblestone-128` or `tink`")]
 pub struct UnknownKeyFormat(pub String);

@@ -1,9 +1,9 @@
 //! The text of a Cobblestone key: `evener-key:v1:cobblestone-256:BASE64URL`.
 //!
-//! One line of ASCII: a magic word, a version, a suite, and the key in base64url (RFC 4648,
-//! section 5). It is written without padding and with a newline. Padding, a missing newline, blanks
-//! around the line and breaks within it, as mail programs make them, are accepted; anything else is
-//! refused.
+//! One line of ASCII: a magic word, a version, a suite, and the key in base64url (RFC 4648, section
+//! 5). Evener writes it without padding and with a newline. It accepts padding, a missing newline,
+//! blanks around the line and breaks within it, as mail programs insert them, and refuses anything
+//! else.
 
 use base64::Engine as _;
 use base64::alphabet::URL_SAFE;
@@ -20,8 +20,8 @@ pub(super) const MAGIC: &str = "evener-key:";
 /// Reads a key line.
 ///
 /// # Errors
-/// Says what is wrong with the line, without quoting it. The line carries no checksum: a
-/// character of the key exchanged for another of the alphabet gives another key.
+/// Names the fault in the line, without quoting it. The line carries no checksum: exchanging a
+/// character of the key for another of the alphabet gives another key.
 pub(super) fn parse(text: &[u8]) -> Result<(CobblestoneSuite, Key), MalformedKey> {
     let line = text.trim_ascii();
     if line.iter().any(|byte| b"\r\n".contains(byte)) {
@@ -51,7 +51,7 @@ pub(super) fn render(suite: CobblestoneSuite, key: &Key) -> Zeroizing<String> {
     let length = BASE64URL
         .encode_slice(key.bytes(), encoded.as_mut())
         .expect("the buffer holds the longest key");
-    // Whole from the start: growing would leave copies of the key behind.
+    // Allocates all of it at the start: growth would leave copies of the key behind.
     let mut line = Zeroizing::new(String::with_capacity(128));
     for part in [MAGIC, VERSION, ":", suite.name(), ":"] {
         line.push_str(part);
@@ -77,7 +77,7 @@ fn decode(encoded: &str, expected: usize) -> Result<Key, MalformedKey> {
 
 const VERSION: &str = "v1";
 
-/// The longest key of any cipher in base64, with padding.
+/// The length of the longest key of any cipher in base64, with padding.
 const ENCODED_MAX_LENGTH: usize = Key::MAX_LENGTH.div_ceil(3) * 4;
 
 const BASE64URL: GeneralPurpose = GeneralPurpose::new(

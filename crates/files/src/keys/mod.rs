@@ -1,4 +1,4 @@
-//! Keys and the files they live in.
+//! Keys and their files.
 //!
 //! A key file is one of
 //! - a line `evener-key:v1:cobblestone-256:BASE64URL` (or `cobblestone-128`),
@@ -6,8 +6,8 @@
 //! - either of them encrypted with age, for recipients or with a passphrase.
 //!
 //! [`load`] reads all of them. The caller supplies passphrases and identities through [`Unlock`];
-//! this module never asks the user. To make a key file: [`KeyMaterial::generate`], then its
-//! [text](KeyMaterial::to_text), [`age::wrap`] to encrypt it, and [`create`] for the file.
+//! this module never asks the user. To create a key file, call [`KeyMaterial::generate`], then its
+//! [text](KeyMaterial::to_text), [`age::wrap`] to encrypt it, and [`create`] to write the file.
 
 pub mod age;
 mod error;
@@ -49,18 +49,18 @@ pub use text::plain_text;
 pub use tink_keyset::{TinkKeyset, TinkTemplate};
 pub use unlock::{NoUnlock, Unlock};
 
-/// Reads a key file, and decrypts it first if it is encrypted with age.
+/// Reads a key file, after decrypting it if age encrypted it.
 ///
-/// The file must be a regular one of at most 1 MiB, and its owner's alone unless it is
+/// The file must be a regular file of at most 1 MiB, and accessible to its owner only unless it is
 /// encrypted.
 ///
 /// # Errors
-/// Says what was wrong with which file and what to do next.
+/// Says which file failed, why, and what to do next.
 pub fn load(path: &Path, unlock: &dyn Unlock) -> Result<KeyMaterial, KeyError> {
     KeyFile::read(path)?.open(unlock)
 }
 
-/// A key file that was read and is not opened yet.
+/// A key file that has been read but not opened.
 pub struct KeyFile {
     path: PathBuf,
     contents: key_file::Contents,
@@ -76,19 +76,19 @@ impl KeyFile {
         Ok(KeyFile { path: path.to_owned(), contents })
     }
 
-    /// As [`KeyFile::read`], for what a user has named: `-` is standard input, and a descriptor
-    /// of this process (`/dev/fd/3`, which is what a shell makes of `<(command)`) may be a pipe,
+    /// As [`KeyFile::read`], for a path that the user gave: `-` is standard input, and a descriptor
+    /// of this process (`/dev/fd/3`, which a shell substitutes for `<(command)`) may be a pipe,
     /// which is read to its end.
     ///
     /// # Errors
-    /// Says why it could not be read.
+    /// Says why the source could not be read.
     pub fn read_given(path: &Path) -> Result<KeyFile, KeyError> {
         let contents = key_file::read_given(path, "read the key file")?;
         Ok(KeyFile { path: key_file::name_of(path).to_owned(), contents })
     }
 
-    /// Reads what comes from elsewhere, such as a program's output, to its end: at most 1 MiB.
-    /// `name` says in errors what it is.
+    /// Reads another source, such as a program's output, to its end: at most 1 MiB. `name` names
+    /// the source in errors.
     ///
     /// # Errors
     /// [`KeyError::Endless`], and [`KeyError::Io`] when the operating system refuses.
@@ -103,12 +103,12 @@ impl KeyFile {
         }
     }
 
-    /// Whether there is nothing in it.
+    /// Returns whether the file is empty.
     pub fn is_empty(&self) -> bool {
         self.contents.bytes.is_empty()
     }
 
-    /// Whether the file is encrypted with a passphrase. If it opens, its author knew that
+    /// Returns whether the file is encrypted with a passphrase. If it opens, its author knew that
     /// passphrase; anybody can encrypt a file for recipients.
     pub fn has_passphrase(&self) -> bool {
         age::has_passphrase(&self.contents.bytes)
@@ -119,11 +119,11 @@ impl KeyFile {
         Fingerprint::of(&self.contents.bytes)
     }
 
-    /// Decrypts the file if it is encrypted with age. A file that is not must be its owner's
-    /// alone.
+    /// Decrypts the file if age encrypted it. An unencrypted file must be accessible to its owner
+    /// only.
     ///
     /// # Errors
-    /// Says what was wrong with the file and what to do next.
+    /// Says what is wrong with the file and what to do next.
     pub fn open(&self, unlock: &dyn Unlock) -> Result<KeyMaterial, KeyError> {
         let malformed = |reason| KeyError::Malformed { path: self.path.clone(), reason };
         if age::is_encrypted(&self.contents.bytes) {
@@ -140,13 +140,13 @@ impl KeyFile {
     }
 }
 
-/// The SHA-256 of a key file as it is on disk. It gives nothing away of a key that is encrypted.
-/// It is shown as 64 hexadecimal digits.
+/// The SHA-256 of a key file as it is on disk, shown as 64 hexadecimal digits. It reveals nothing
+/// about an encrypted key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Fingerprint([u8; 32]);
 
 impl Fingerprint {
-    /// Of a key file that has these bytes.
+    /// The fingerprint of a key file with these bytes.
     pub fn of(contents: &[u8]) -> Fingerprint {
         Fingerprint(Sha256::digest(contents).into())
     }
@@ -158,14 +158,14 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-/// The content of a key file: a key or several, and their format.
+/// The content of a key file: one or more keys, and their format.
 #[derive(Clone, Debug)]
 pub enum KeyMaterial {
     /// A key for C2SP chunked encryption.
     Cobblestone {
-        /// Which of its variants.
+        /// The suite, a variant of the format.
         suite: CobblestoneSuite,
-        /// Of [`CobblestoneSuite::key_length`] bytes.
+        /// The key, of [`CobblestoneSuite::key_length`] bytes.
         key: Key,
     },
     /// Keys for Tink's streaming AEAD.
@@ -173,10 +173,10 @@ pub enum KeyMaterial {
 }
 
 impl KeyMaterial {
-    /// Makes a fresh key from the operating system's randomness.
+    /// Generates a key from the operating system's randomness.
     ///
     /// # Errors
-    /// [`KeyError::Random`] when there is none to be had.
+    /// [`KeyError::Random`] when the system supplies none.
     pub fn generate(format: KeyFormat) -> Result<KeyMaterial, KeyError> {
         let suite = match format {
             KeyFormat::Cobblestone256 => CobblestoneSuite::Aes256Gcm,
@@ -190,9 +190,9 @@ impl KeyMaterial {
         Ok(KeyMaterial::Cobblestone { suite, key })
     }
 
-    /// Reads the text of a key file that is not encrypted; what it begins with says which of
-    /// the two it is. A byte-order mark, blanks around the key and breaks that a mail program put
-    /// into its lines are left out.
+    /// Reads the text of an unencrypted key file, whose first bytes tell which of the two formats
+    /// it has. It ignores a byte-order mark, blanks around the key and line breaks that a mail
+    /// program inserted.
     ///
     /// # Errors
     /// Says what is wrong with the text, without quoting it.
@@ -215,7 +215,7 @@ impl KeyMaterial {
         }
     }
 
-    /// The text of a key file, with its newline, that [`KeyMaterial::parse`] reads.
+    /// The text of a key file, with its newline, as [`KeyMaterial::parse`] reads it.
     pub fn to_text(&self) -> Zeroizing<String> {
         match self {
             KeyMaterial::Cobblestone { suite, key } => key_line::render(*suite, key),
@@ -223,12 +223,12 @@ impl KeyMaterial {
         }
     }
 
-    /// What encrypts with this key (of a keyset with its primary key) and decrypts with all
-    /// there are. Files open only with the context that they were made with, which may be
-    /// empty; Tink calls it associated data.
+    /// The key ring that encrypts with this key (of a keyset, with its primary key) and decrypts
+    /// with every key. Files open only with the context of their creation, which may be empty; Tink
+    /// calls it associated data.
     ///
     /// # Errors
-    /// When the key's parameters are not those of its format.
+    /// When the key's parameters are invalid for its format.
     pub fn key_ring(&self, context: &[u8]) -> Result<KeyRing, FormatError> {
         match self {
             KeyMaterial::Cobblestone { suite, key } => {
@@ -267,7 +267,7 @@ mod tests {
     use super::age::Identity;
     use super::*;
 
-    /// Keys have no equality; their texts do.
+    /// Keys have no equality, but their texts do.
     fn assert_same(one: &KeyMaterial, two: &KeyMaterial) {
         assert_eq!(one.to_text(), two.to_text());
     }

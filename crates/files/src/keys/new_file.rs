@@ -1,4 +1,4 @@
-//! Makes key files, which appear under their names complete or not at all.
+//! Creates key files, which appear under their names complete or not at all.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -15,21 +15,21 @@ use super::key_file::is_open_to_others;
 use crate::Naming;
 use crate::naming::rename_to_free;
 
-/// Makes a file of mode 0600 that holds `contents`, a key in plain text or encrypted. The file system may
-/// give it another, which is told.
+/// Creates a file of mode 0600 that holds `contents`, a key in plain text or encrypted. The file
+/// system may give it another mode, which the result reports.
 ///
-/// The file appears under its name complete and on stable storage, or not at all: it is
-/// written under a temporary name in the same directory, `.evener-key-…`, which is removed
-/// again on every error. Only a crash leaves that one behind, which is as private.
+/// The file appears under its name complete and on stable storage, or not at all. It is first
+/// written under a temporary name in the same directory, `.evener-key-…`, which every error removes
+/// again. Only a crash leaves that file behind, which is equally private.
 ///
 /// # Errors
-/// [`KeyError::Exists`] when there is a file of this name, which stays as it is;
-/// [`KeyError::Io`] when the operating system refuses.
+/// [`KeyError::Exists`] when a file of this name exists, which stays unchanged; [`KeyError::Io`]
+/// when the operating system refuses.
 pub fn create(path: &Path, contents: &[u8]) -> Result<NewKeyFile, KeyError> {
     let failed = |cause| KeyError::Io { action: "make the key file", path: path.into(), cause };
     let refused = |errno: Errno| failed(errno.into());
     let name = path.file_name().ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
-    // From here on the path may lead elsewhere.
+    // From here on, the path may lead to another directory.
     let directory = File::open(directory_of(path)).map_err(failed)?;
     let (file, temporary) = Temporary::create(&directory).map_err(refused)?;
     let mut file = File::from(file);
@@ -47,26 +47,26 @@ pub fn create(path: &Path, contents: &[u8]) -> Result<NewKeyFile, KeyError> {
     Ok(NewKeyFile { naming, exposed })
 }
 
-/// How a key file was made.
+/// The way in which a key file was created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewKeyFile {
-    /// How well its name was given.
+    /// How safely naming the file avoided replacing another file.
     pub naming: Naming,
-    /// Its mode, if that lets others read it: the file system has not taken 0600, as FAT, exFAT and NTFS may
-    /// not. Unless the key is encrypted, it had better lie elsewhere.
+    /// Its mode, if that lets other users read it: the file system did not apply 0600, which can
+    /// happen on FAT, exFAT and NTFS. Unless the key is encrypted, store it elsewhere.
     pub exposed: Option<u32>,
 }
 
-/// The temporary name of a key file, which is removed with this.
+/// The temporary name of a key file, which dropping this value removes.
 struct Temporary<'d> {
     directory: &'d File,
     name: OsString,
-    /// Whether its file has its final name, and this one may be another's.
+    /// True if the file has its final name, so that this one may belong to another file.
     has_final_name: bool,
 }
 
 impl Temporary<'_> {
-    /// Makes a file of mode 0600 that nobody else has made.
+    /// Creates a file of mode 0600 that did not exist before.
     fn create(directory: &File) -> Result<(OwnedFd, Temporary<'_>), Errno> {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
         loop {
@@ -83,7 +83,7 @@ impl Temporary<'_> {
         }
     }
 
-    /// Keeps what is there: the file has got its final name.
+    /// Disarms the removal: the file has its final name.
     fn keep(mut self) {
         self.has_final_name = true;
     }
@@ -94,7 +94,7 @@ impl Drop for Temporary<'_> {
         if self.has_final_name {
             return;
         }
-        // Where this fails, the file is left behind, as private as the key.
+        // If this fails, the file is left behind, as private as the key.
         let _ = unlinkat(self.directory, &*self.name, AtFlags::empty());
     }
 }
@@ -106,8 +106,8 @@ fn directory_of(path: &Path) -> PathBuf {
     }
 }
 
-/// Makes a new name in the directory last. Some file systems keep no directories on stable
-/// storage and say so with EINVAL.
+/// Makes a new name in the directory durable. Some file systems do not sync directories and report
+/// EINVAL.
 fn sync_directory(directory: &File) -> io::Result<()> {
     match directory.sync_all() {
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),

@@ -1,5 +1,4 @@
-//! Passphrases, and reading them from files, descriptors and the environment. The program asks the
-//! user.
+//! Passphrases, read from files, descriptors and the environment. Only the program asks the user.
 
 use std::fmt;
 use std::fs::File;
@@ -13,25 +12,25 @@ use zeroize::Zeroizing;
 use super::text::{BYTE_ORDER_MARK, UTF_16, is_utf_16};
 use super::{KeyError, NoUnlock, Unlock, check_secret_file};
 
-/// A passphrase: 1 to [`Passphrase::MAX_LENGTH`] bytes without a newline or a zero byte, which
-/// are zeroised on drop and never printed.
+/// A passphrase: 1 to [`Passphrase::MAX_LENGTH`] bytes without a newline or a zero byte, zeroised
+/// on drop and never printed.
 ///
 /// `openssl enc` takes a passphrase as bytes in any encoding; age takes UTF-8.
 ///
-/// The first line of a file may hold more than a person would type: [`Oddity`] lists it. A new key
-/// is wrapped without that. A key that exists is tried with the line as it is written first, and
-/// then without.
+/// The first line of a file may hold more than a person would type: [`Oddity`] lists the cases. A
+/// new key is wrapped without the oddities. An existing key is tried first with the line as
+/// written, then without them.
 #[derive(Clone)]
 pub struct Passphrase {
     bytes: Zeroizing<Vec<u8>>,
     origin: String,
-    /// Whether it is the line of a file, and not as somebody typed or chose it.
+    /// True if it is the line of a file, not text that a user typed or chose.
     is_line: bool,
     has_further_lines: bool,
 }
 
-/// Something in a file or a descriptor that a person who types its passphrase leaves out. Said after
-/// "it has".
+/// A feature of a file or descriptor that a user who types the passphrase would leave out. Its text
+/// follows "it has".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Oddity {
@@ -41,7 +40,7 @@ pub enum Oddity {
     CarriageReturn,
     /// Before or after the passphrase.
     Blanks,
-    /// After the first, which alone is the passphrase.
+    /// After the first line, which alone is the passphrase.
     FurtherLines,
 }
 
@@ -57,12 +56,12 @@ impl fmt::Display for Oddity {
 }
 
 impl Passphrase {
-    /// The longest passphrase, in bytes: `openssl` reads as much and ignores the rest of a
-    /// longer line, which would not be noticed until it matters.
+    /// The maximum length of a passphrase, in bytes: `openssl` reads this much and ignores the rest
+    /// of a longer line, which the user would not notice until it matters.
     pub const MAX_LENGTH: usize = 1023;
 
-    /// Copies a passphrase that came from `origin`, such as "the terminal". The caller's copy
-    /// is the caller's to wipe.
+    /// Copies a passphrase that came from `origin`, such as "the terminal". The caller wipes its
+    /// own copy.
     ///
     /// # Errors
     /// [`KeyError::Passphrase`] when it is empty, too long, or holds a newline or zero byte.
@@ -88,16 +87,16 @@ impl Passphrase {
         Err(refused(origin, reason))
     }
 
-    /// Reads the first line of a file, which may be a pipe; a regular file or a FIFO must be its
-    /// owner's alone. Nothing after the line's newline is read of a pipe.
+    /// Reads the first line of a file, which may be a pipe; a regular file or a FIFO must be
+    /// accessible to its owner only. From a pipe, it reads nothing after the line's newline.
     ///
     /// # Errors
-    /// [`KeyError::Io`], those of [`check_secret_file`], and those of [`Passphrase::new`].
+    /// [`KeyError::Io`], the errors of [`check_secret_file`], and those of [`Passphrase::new`].
     pub fn from_file(path: &Path) -> Result<Passphrase, KeyError> {
         Passphrase::from_file_with(path, &NoUnlock)
     }
 
-    /// As [`Passphrase::from_file`], unless `unlock` takes a file that its group or others may
+    /// As [`Passphrase::from_file`], unless `unlock` accepts a file that its group or others may
     /// use.
     ///
     /// # Errors
@@ -117,15 +116,15 @@ impl Passphrase {
         Ok(Passphrase { has_further_lines, ..passphrase })
     }
 
-    /// Reads a line from an open file descriptor of this process, and nothing after its
-    /// newline where the descriptor is a pipe: what follows is for somebody else.
+    /// Reads a line from an open file descriptor of this process. If the descriptor is a pipe, it
+    /// reads nothing after the newline: the rest is for another reader.
     ///
     /// # Errors
-    /// [`KeyError::Passphrase`] when the descriptor is not open for reading, and those of
+    /// [`KeyError::Passphrase`] when the descriptor is not open for reading, and the errors of
     /// [`Passphrase::new`].
     pub fn from_descriptor(descriptor: RawFd) -> Result<Passphrase, KeyError> {
         let origin = format!("file descriptor {descriptor}");
-        // The name of a descriptor, and not the descriptor itself: it stays its owner's.
+        // Opens the descriptor by name, as the descriptor itself stays its owner's.
         let line =
             File::open(format!("/dev/fd/{descriptor}")).and_then(read_line).map_err(|cause| {
                 match cause.kind() {
@@ -143,29 +142,28 @@ impl Passphrase {
         Ok(Passphrase { is_line: true, ..Passphrase::new(line, origin)? })
     }
 
-    /// The passphrase's bytes as they are written, which is what `openssl enc` takes. What is copied
-    /// from here is the caller's to wipe.
+    /// The passphrase's bytes as written, which `openssl enc` takes. The caller wipes its copies.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The passphrase as text, as it is written; `None` when it is not UTF-8.
+    /// The passphrase as text, as written; `None` when it is not UTF-8.
     pub fn text(&self) -> Option<&str> {
         std::str::from_utf8(&self.bytes).ok()
     }
 
-    /// Where it came from, such as a file in backquotes.
+    /// Its source, such as a file in backquotes.
     pub fn origin(&self) -> &str {
         &self.origin
     }
 
-    /// Whether it came from a file or a descriptor, so that its oddities are no part of a new
-    /// passphrase of age.
+    /// Returns whether it came from a file or a descriptor, so that a new age passphrase excludes
+    /// its oddities.
     pub fn is_line(&self) -> bool {
         self.is_line
     }
 
-    /// What it has beside the text that a person would type.
+    /// The oddities besides the text that a person would type.
     pub fn oddities(&self) -> Vec<Oddity> {
         let text = self.bytes();
         let unmarked = text.strip_prefix(BYTE_ORDER_MARK.as_bytes()).unwrap_or(text);
@@ -185,11 +183,11 @@ impl Passphrase {
         .collect()
     }
 
-    /// The text to wrap a new key with.
+    /// The text that wraps a new key.
     ///
     /// # Errors
-    /// [`KeyError::Passphrase`] when it is not UTF-8, or the line of a file that is blank or holds a
-    /// carriage return within.
+    /// [`KeyError::Passphrase`] when it is not UTF-8, or is a file's line that is blank or contains
+    /// a carriage return.
     pub(super) fn for_new(&self) -> Result<&str, KeyError> {
         let text = self.as_utf_8()?;
         if !self.is_line {
@@ -207,8 +205,8 @@ impl Passphrase {
         Err(refused(&self.origin, reason))
     }
 
-    /// The texts to open a key with that exists: as it is written, then as an editor shows the line,
-    /// then without blanks around it. Mostly they are one.
+    /// The texts to try on an existing key: as written, then as an editor shows the line, then
+    /// without blanks around it. Usually they are all the same.
     ///
     /// # Errors
     /// [`KeyError::Passphrase`] when it is not UTF-8.
@@ -238,8 +236,8 @@ fn refused(origin: &str, reason: impl Into<String>) -> KeyError {
     KeyError::Passphrase { origin: origin.to_owned(), reason: reason.into() }
 }
 
-/// Reads up to a newline, which is left out, byte by byte so that nothing after it is taken.
-/// Stops when the line is too long to be a passphrase.
+/// Reads up to a newline, which it drops, byte by byte so that it takes nothing after it. Stops
+/// when the line is too long to be a passphrase.
 fn read_line(mut source: impl Read) -> io::Result<Zeroizing<Vec<u8>>> {
     let mut line = Zeroizing::new(Vec::with_capacity(Passphrase::MAX_LENGTH + 1));
     let mut byte = Zeroizing::new([0; 1]);
@@ -255,7 +253,7 @@ fn read_line(mut source: impl Read) -> io::Result<Zeroizing<Vec<u8>>> {
     Ok(line)
 }
 
-/// Whether something other than blanks is left to read near by.
+/// Returns whether the next bytes to read include a nonblank.
 fn has_text(mut source: impl Read) -> io::Result<bool> {
     let mut bytes = Zeroizing::new([0; 1024]);
     loop {
@@ -292,7 +290,7 @@ mod tests {
     #[test]
     fn the_first_line_counts() {
         assert_eq!(from_text(b"correct horse\nbattery\n").unwrap().bytes(), b"correct horse");
-        // As `openssl -pass file:` takes it.
+        // As `openssl -pass file:` reads it.
         assert_eq!(from_text(b" kept \r\n").unwrap().bytes(), b" kept \r");
         assert_eq!(from_text(b"no newline").unwrap().text(), Some("no newline"));
         let latin = from_text(b"caf\xE9\n").unwrap();
@@ -336,7 +334,7 @@ mod tests {
             assert_eq!(passphrase.for_existing().unwrap(), existing, "{text:?}");
             assert_eq!(passphrase.oddities(), oddities, "{text:?}");
         }
-        // As somebody chose it.
+        // A passphrase that a user chose.
         let chosen = Passphrase::new(b" chosen ", "a test").unwrap();
         assert_eq!(chosen.for_new().unwrap(), " chosen ");
         assert_eq!(chosen.for_existing().unwrap(), [" chosen ", "chosen"]);

@@ -10,11 +10,11 @@ use super::key_file::{Contents, LONGEST};
 use super::{KeyError, KeyFile};
 
 /// The head of a pipe: the line `evener-pipe:v1:LENGTH`, and LENGTH bytes of an age file that holds
-/// the key. What follows is a file as that key makes it.
+/// the key. A file encrypted with that key follows.
 pub struct PipeHead;
 
 impl PipeHead {
-    /// What a head begins with. A file of the other formats begins so once in 2¹²⁰.
+    /// The first bytes of a head. A file of the other formats begins with them once in 2¹²⁰.
     pub const MAGIC: &'static [u8] = b"evener-pipe:v1:";
 
     /// The head that holds a wrapped key.
@@ -22,10 +22,10 @@ impl PipeHead {
         [PipeHead::MAGIC, wrapped.len().to_string().as_bytes(), b"\n", wrapped].concat()
     }
 
-    /// Reads a head, and nothing that comes after it. `path` is for errors.
+    /// Reads a head, and nothing after it. `path` is for errors.
     ///
     /// # Errors
-    /// [`KeyError::PipeHead`] when the input does not begin with one, or ends in it,
+    /// [`KeyError::PipeHead`] when the input does not begin with a head, or ends within it,
     /// [`KeyError::OfAge`], and [`KeyError::Io`].
     pub fn read(source: &mut impl Read, path: &Path) -> Result<KeyFile, KeyError> {
         let wrong = |reason| KeyError::PipeHead { path: path.to_owned(), reason };
@@ -33,7 +33,7 @@ impl PipeHead {
             io::ErrorKind::UnexpectedEof => wrong(CUT),
             _ => KeyError::Io { action: "read", path: path.to_owned(), cause },
         };
-        // Read only as far as the next byte can tell: what follows is not for this function.
+        // Reads only until the formats are distinct: later bytes are not for this function.
         let known = [PipeHead::MAGIC, BINARY_START, ARMOUR_START];
         let mut begins = Vec::new();
         let begun = loop {
@@ -79,7 +79,7 @@ const NONE: &str = "it does not begin with a wrapped key, as encrypting for reci
 const CUT: &str = "it ends in the wrapped key that it begins with; restore it from a copy";
 const CHANGED: &str = "the line before the wrapped key was changed; restore it from a copy";
 
-/// As many as [`LONGEST`] has.
+/// The number of digits of [`LONGEST`].
 const MOST_DIGITS: usize = 7;
 
 #[cfg(test)]
@@ -114,7 +114,7 @@ mod tests {
             let error = read(text.as_bytes()).map(drop).unwrap_err();
             assert!(matches!(error, KeyError::OfAge { .. }), "{text}: {error}");
         }
-        // Nothing is waited for that does not matter.
+        // It does not wait for bytes that do not matter.
         let mut text: &[u8] = b"-----BEGIN RSA";
         assert!(PipeHead::read(&mut text, Path::new("some pipe")).is_err());
         assert_eq!(text, b"SA");

@@ -9,31 +9,31 @@ use rustix::process::{
 /// The result of [`protect_process`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Protection {
-    /// Whether the process' memory stays out of the swap.
+    /// True if the process' memory stays out of the swap.
     pub is_locked: bool,
 }
 
-/// Keeps this process' memory, with the keys in it, out of core dumps, from other processes of
-/// the same user, and out of the swap where that is allowed. For programs: it holds for the whole
-/// process and for good, so a library leaves it to its program. Call it before the first key is
-/// read. Processes that are started afterwards may dump core again only up to a limit of 0, and
-/// are otherwise as any.
+/// Keeps this process' memory, with the keys in it, out of core dumps, from other processes of the
+/// same user, and out of the swap if that is allowed. For programs: it affects the whole process
+/// permanently, so a library leaves it to its program. Call it before reading the first key.
+/// Processes started later can dump core only up to a limit of 0, and are otherwise unaffected.
 ///
 /// - A core dump has a limit of 0 (`RLIMIT_CORE`), and the process counts as not dumpable
-///   (`PR_SET_DUMPABLE`): without the second, a core dump goes to a program that takes them
-///   (`core_pattern` with `|`) in spite of the limit. Debuggers of the same user are kept out too.
-///   `/proc/self/fd`, by which outputs get their names on some systems, stays the process' own all the same.
-/// - All pages are locked in memory (`mlockall`), those to come when they are first used, if the
-///   process may lock as much as it likes: root's, or any with `ulimit -l unlimited`. Keys are in
-///   many places, in the buffers of OpenSSL and on stacks too, so to lock some would be no
-///   promise; and under a limit, later allocations would fail. Without it, encrypt the swap.
+///   (`PR_SET_DUMPABLE`): without the second, a program that takes core dumps (`core_pattern` with
+///   `|`) gets one in spite of the limit. This also keeps out debuggers of the same user.
+///   `/proc/self/fd`, through which outputs get their names on some systems, still belongs to the
+///   process.
+/// - All pages are locked in memory (`mlockall`), future pages on first use, if the process may
+///   lock without limit: root's processes, or any with `ulimit -l unlimited`. Keys are in many
+///   places, including the buffers of OpenSSL and stacks, so locking only some would guarantee
+///   nothing; and under a limit, later allocations would fail. Without locking, encrypt the swap.
 ///
 /// # Errors
-/// When the operating system refuses the first; nobody is known to do so.
+/// When the operating system refuses the first; no system is known to refuse.
 pub fn protect_process() -> io::Result<Protection> {
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
-    // Without the right to raise the limit, it stays as it is.
+    // Without the right to raise the limit, it stays unchanged.
     let _ = setrlimit(Resource::Memlock, Rlimit { current: None, maximum: None });
     let is_locked = getrlimit(Resource::Memlock).current.is_none()
         && mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT)

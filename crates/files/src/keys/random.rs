@@ -4,14 +4,14 @@ use zeroize::Zeroizing;
 
 use super::KeyError;
 
-/// Fresh bytes for a key.
+/// Random bytes for a key.
 pub(super) fn bytes<const LENGTH: usize>() -> Result<Zeroizing<[u8; LENGTH]>, KeyError> {
     let mut bytes = Zeroizing::new([0; LENGTH]);
     getrandom::fill(bytes.as_mut()).map_err(|error| KeyError::Random(error.to_string()))?;
     Ok(bytes)
 }
 
-/// A fresh number that is not zero, for an identifier.
+/// A random nonzero number, for an identifier.
 pub(super) fn nonzero_u32() -> Result<u32, KeyError> {
     loop {
         match getrandom::u32().map_err(|error| KeyError::Random(error.to_string()))? {

@@ -5,34 +5,34 @@ use evener_format::{Cobblestone, OpensslEnc};
 use super::age::is_encrypted;
 use super::{PipeHead, plain_text};
 
-/// The format of a file by its first bytes. Variants that begin with `Perhaps` are not certain.
+/// The format of a file by its first bytes. Variants that begin with `Perhaps` are uncertain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Guess {
-    /// It begins with `Salted__`, as `openssl enc` with a passphrase makes it. (A file of
-    /// random bytes would begin so once in 2⁶⁴.)
+    /// It begins with `Salted__`, like files of `openssl enc` with a passphrase. (A file of random
+    /// bytes begins so once in 2⁶⁴.)
     OpensslEnc,
-    /// It begins as `openssl enc -a` makes it: [`Guess::OpensslEnc`] in base64.
+    /// It begins like files of `openssl enc -a`: [`Guess::OpensslEnc`] in base64.
     OpensslBase64,
-    /// It holds a key that is not encrypted: a key line, or a Tink keyset.
+    /// It holds an unencrypted key: a key line, or a Tink keyset.
     Key,
-    /// It is encrypted with age: a wrapped key, or something else.
+    /// It is encrypted with age: a wrapped key, or other data.
     Age,
     /// It begins with a wrapped key, as `evener encrypt --recipient` writes it to a pipe.
     Pipe,
-    /// Its first byte is the header length of a Tink stream, 24 or 40. One in 128 Cobblestone
-    /// files begins like that, and any file may: only a key can tell.
+    /// Its first byte is the header length of a Tink stream, 24 or 40. One in 128 Cobblestone files
+    /// begins so, and any other file may: only a key can tell.
     PerhapsTink,
-    /// It has the length of a header, and does not begin like the others. A Cobblestone file
-    /// begins with random bytes; so does a file of `openssl enc` with a raw key, and a file
-    /// that is not encrypted may begin with anything.
+    /// It is at least as long as a header, and does not begin like the other formats. A Cobblestone
+    /// file begins with random bytes; so does a file of `openssl enc` with a raw key, and an
+    /// unencrypted file may begin with any bytes.
     PerhapsCobblestone,
-    /// None of the formats begins so, except `openssl enc` with a raw key, which may begin
-    /// with anything: the file is shorter than the others' shortest.
+    /// The file is shorter than the shortest file of any format, except `openssl enc` with a raw
+    /// key, whose files may begin with any bytes.
     Unknown,
 }
 
-/// Guesses the format of a file from its first bytes: 72, or all that there are.
+/// Guesses the format of a file from its first bytes: 72, or the whole file.
 pub fn recognise(first_bytes: &[u8]) -> Guess {
     let holds = |header: usize| first_bytes.len() >= header + TAG_LENGTH;
     match first_bytes {
@@ -47,19 +47,19 @@ pub fn recognise(first_bytes: &[u8]) -> Guess {
     }
 }
 
-/// Whether a key line begins so, or a Tink keyset in JSON.
+/// Returns whether the bytes begin like a key line, or a Tink keyset in JSON.
 fn is_key(first_bytes: &[u8]) -> bool {
     let name = b"\"primaryKeyId\"";
-    // What editors and other systems put before it does no harm.
+    // Ignores bytes that editors and other systems put before the key.
     let text = plain_text(first_bytes).unwrap_or_default().trim_ascii_start();
     text.starts_with(b"evener-key:")
         || text.starts_with(b"{") && text.windows(name.len()).any(|window| window == name)
 }
 
-/// As much of [`OpensslEnc::MAGIC`] in base64 as does not depend on what follows.
+/// The part of [`OpensslEnc::MAGIC`] in base64 that does not depend on the following bytes.
 const SALTED_IN_BASE64: &[u8] = b"U2FsdGVkX1";
 
-/// The shortest authenticated file has a header and one chunk with nothing but its tag.
+/// The shortest authenticated file has a header and one chunk that is only its tag.
 const TAG_LENGTH: usize = 16;
 
 #[cfg(test)]

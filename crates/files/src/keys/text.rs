@@ -1,12 +1,12 @@
-//! Texts that editors, other systems and mail programs had in hands: with a byte-order mark, other
-//! ends of lines, or blanks around them.
+//! Normalises texts that editors, other systems and mail programs changed: a byte-order mark, other
+//! line endings, or blanks around lines.
 
 use zeroize::Zeroizing;
 
 /// The text of a file of keys, identities or recipients, without a byte-order mark.
 ///
 /// # Errors
-/// Says in words why it is no text in UTF-8 or ASCII.
+/// Says why the bytes are not text in UTF-8 or ASCII.
 pub fn plain_text(bytes: &[u8]) -> Result<&[u8], &'static str> {
     if is_utf_16(bytes) {
         return Err(UTF_16);
@@ -15,19 +15,19 @@ pub fn plain_text(bytes: &[u8]) -> Result<&[u8], &'static str> {
     if text.contains(&0) { Err(ZERO_BYTE) } else { Ok(text) }
 }
 
-/// Whether a byte-order mark of UTF-16 begins this.
+/// Returns whether the bytes begin with a byte-order mark of UTF-16.
 pub(super) fn is_utf_16(bytes: &[u8]) -> bool {
     bytes.starts_with(&[0xFF, 0xFE]) || bytes.starts_with(&[0xFE, 0xFF])
 }
 
-/// The lines without blanks around them; they end in a newline, or where there is none, in a
+/// The lines without surrounding blanks; they end in a newline, or in a text without newlines, in a
 /// carriage return.
 pub(super) fn trimmed_lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let end = if text.contains(&b'\n') { b'\n' } else { b'\r' };
     text.split(move |&byte| byte == end).map(<[u8]>::trim_ascii)
 }
 
-/// The text in lines that end in a newline, without blanks around any.
+/// The text in lines that end in a newline, without surrounding blanks.
 pub(super) fn with_newlines(text: &[u8]) -> Zeroizing<Vec<u8>> {
     let mut whole = Zeroizing::new(Vec::with_capacity(text.len() + 1));
     for line in trimmed_lines(text.trim_ascii()) {
@@ -37,14 +37,14 @@ pub(super) fn with_newlines(text: &[u8]) -> Zeroizing<Vec<u8>> {
     whole
 }
 
-/// The text as one line: where it was wrapped, it is joined again.
+/// The text as one line: rejoins lines that were wrapped.
 pub(super) fn in_one_line(text: &[u8]) -> Zeroizing<Vec<u8>> {
     let mut whole = Zeroizing::new(Vec::with_capacity(text.len()));
     trimmed_lines(text).for_each(|line| whole.extend_from_slice(line));
     whole
 }
 
-/// In UTF-8.
+/// The mark in UTF-8.
 pub(super) const BYTE_ORDER_MARK: &str = "\u{FEFF}";
 
 pub(super) const UTF_16: &str =

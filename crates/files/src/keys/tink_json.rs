@@ -1,5 +1,5 @@
-//! Tink keysets as text: Tink's JSON keyset format, whose key values are protocol buffers in
-//! base64 (tink.proto, aes_gcm_hkdf_streaming.proto and common.proto of Tink).
+//! Tink keysets as text: Tink's JSON keyset format, with key values as protocol buffers in base64
+//! (tink.proto, aes_gcm_hkdf_streaming.proto and common.proto of Tink).
 
 use base64::Engine as _;
 use base64::alphabet::{STANDARD, URL_SAFE};
@@ -12,13 +12,13 @@ use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 use super::text::in_one_line;
 use super::{HkdfHash, MalformedKey, TinkKey, TinkKeyset};
 
-/// Reads the enabled keys of a keyset; disabled and destroyed ones are skipped unread.
+/// Reads the enabled keys of a keyset; skips disabled and destroyed keys unread.
 ///
 /// # Errors
-/// Says what is wrong, without quoting the text.
+/// Names the fault, without quoting the text.
 pub(super) fn parse(text: &[u8]) -> Result<TinkKeyset, MalformedKey> {
-    // serde_json's own messages quote what they stumble over. A mail program may have wrapped the
-    // long value of a key, and JSON has no line breaks within a text.
+    // serde_json's own messages quote the offending text. A mail program may have wrapped a key's
+    // long value, and JSON allows no line breaks within a string.
     let keyset: JsonKeyset = serde_json::from_slice(text)
         .or_else(|error| serde_json::from_slice(&in_one_line(text)).map_err(|_| error))
         .map_err(|error| MalformedKey::Json {
@@ -46,14 +46,14 @@ pub(super) fn parse(text: &[u8]) -> Result<TinkKeyset, MalformedKey> {
     }
 }
 
-/// Writes a keyset that every Tink reads, all its keys enabled, with a newline at the end.
+/// Writes a keyset that every Tink reads, with all keys enabled and a newline at the end.
 pub(super) fn render(keyset: &TinkKeyset) -> Zeroizing<String> {
     let json = JsonKeyset {
         primary_key_id: keyset.primary.id,
         key: keyset.keys().map(write_key).collect(),
         encrypted_keyset: None,
     };
-    // Whole from the start: growing would leave copies of the keys behind.
+    // Allocates all of it at the start: growth would leave copies of the keys behind.
     let values: usize = keyset.keys().map(|key| key.value.len() * 2 + 1024).sum();
     let mut text = Zeroizing::new(Vec::with_capacity(1024 + values));
     serde_json::to_writer_pretty(&mut *text, &json).expect("writing to memory does not fail");
@@ -70,7 +70,7 @@ fn read_key(key: &JsonKey) -> Result<Option<TinkKey>, MalformedKey> {
         Status::Disabled | Status::Destroyed => return Ok(None),
         Status::Unknown => return Err(wrong("its status is unknown")),
     }
-    // Streaming ciphertexts have no prefix whatever is said here, but it has to be said.
+    // Streaming ciphertexts have no prefix whatever this field says, but the field is required.
     if key.output_prefix_type == PrefixType::Unknown {
         return Err(wrong("its output prefix type is unknown"));
     }
@@ -130,7 +130,7 @@ fn write_key(key: &TinkKey) -> JsonKey {
     }
 }
 
-/// Protocol buffers in JSON have bytes in either alphabet of base64, with padding or without.
+/// Protocol buffers in JSON encode bytes in either base64 alphabet, with or without padding.
 fn decode(encoded: &str) -> Option<Zeroizing<Vec<u8>>> {
     let engine = if encoded.contains(['-', '_']) { BASE64URL } else { BASE64 };
     let mut decoded = Zeroizing::new(Vec::with_capacity(encoded.len()));
@@ -138,7 +138,8 @@ fn decode(encoded: &str) -> Option<Zeroizing<Vec<u8>>> {
     Some(decoded)
 }
 
-/// The last word of a type of Tink's. What is none may be anything, a key too, and is not quoted.
+/// The last word of one of Tink's types. Any other text may be anything, even a key, and is not
+/// quoted.
 fn short_type_name(url: &str) -> String {
     let name = url.strip_prefix(TYPE_URL_PREFIX);
     let known = TYPES.iter().find(|&&known| name == Some(known));
@@ -152,7 +153,7 @@ struct JsonKeyset {
     primary_key_id: u32,
     #[serde(default)]
     key: Vec<JsonKey>,
-    /// There when a key management service has encrypted the keyset, and then nothing else is.
+    /// Present if a key management service encrypted the keyset; then no other field is.
     #[serde(default, skip_serializing)]
     encrypted_keyset: Option<IgnoredAny>,
 }
@@ -263,7 +264,7 @@ const TYPES: [&str; 29] = [
     "XChaCha20Poly1305Key",
 ];
 
-// Of the enumeration `HashType`.
+// Values of the enumeration `HashType`.
 const SHA1: i32 = 1;
 const SHA256: i32 = 3;
 const SHA512: i32 = 4;

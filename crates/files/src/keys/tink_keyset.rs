@@ -5,7 +5,7 @@ use zeroize::Zeroizing;
 
 use super::{KeyError, random};
 
-/// The enabled keys of a Tink keyset. Every one of them decrypts, the primary encrypts.
+/// The enabled keys of a Tink keyset. All of them decrypt; the primary key encrypts.
 #[derive(Clone, Debug)]
 pub struct TinkKeyset {
     /// The key that encrypts.
@@ -25,10 +25,10 @@ pub enum TinkTemplate {
 }
 
 impl TinkKeyset {
-    /// Makes a keyset of one fresh key.
+    /// Generates a keyset of one key.
     ///
     /// # Errors
-    /// [`KeyError::Random`] when the operating system has no randomness to give.
+    /// [`KeyError::Random`] when the operating system supplies no randomness.
     pub fn generate(template: TinkTemplate) -> Result<TinkKeyset, KeyError> {
         let primary = TinkKey {
             id: random::nonzero_u32()?,

@@ -6,19 +6,19 @@ use std::sync::Arc;
 use super::age::{Dialogue, Identity, NoDialogue};
 use super::{Exposed, KeyError, Passphrase};
 
-/// Supplies what opens key files that are encrypted with age. The library never asks a person:
-/// a program that wants to implements this with a prompt.
+/// Supplies the secrets that open key files encrypted with age. The library never asks a person: a
+/// program that wants to ask implements this with a prompt.
 pub trait Unlock {
     /// The identities to try, in this order.
     fn identities(&self) -> &[Identity] {
         &[]
     }
 
-    /// The passphrase of a key file or identity file; `None` when there is none to be had.
-    /// Called only for a file that is encrypted with a passphrase.
+    /// The passphrase of a key file or identity file; `None` when none is available. Called only
+    /// for a file that is encrypted with a passphrase.
     ///
     /// # Errors
-    /// When asking for it failed.
+    /// When the request for the passphrase failed.
     fn passphrase(&self, path: &Path) -> Result<Option<Passphrase>, KeyError> {
         let _ = path;
         Ok(None)
@@ -29,15 +29,15 @@ pub trait Unlock {
         Arc::new(NoDialogue)
     }
 
-    /// Whether to take a secret from a file that its group or others may use, which is otherwise
-    /// refused.
+    /// Returns whether to accept a secret from a file that its group or others may use, which is
+    /// otherwise refused.
     fn takes_exposed(&self, file: &Exposed<'_>) -> bool {
         let _ = file;
         false
     }
 
-    /// Whether to take recipients from a file that its group or others may change, or that belongs
-    /// to another user, which is otherwise refused.
+    /// Returns whether to accept recipients from a file that its group or others may change, or
+    /// that belongs to another user, which is otherwise refused.
     fn takes_recipients(&self, file: &Exposed<'_>) -> bool {
         let _ = file;
         false
@@ -50,7 +50,7 @@ pub struct NoUnlock;
 
 impl Unlock for NoUnlock {}
 
-/// Opens what one of these identities opens.
+/// Opens files that one of these identities opens.
 impl Unlock for Vec<Identity> {
     fn identities(&self) -> &[Identity] {
         self

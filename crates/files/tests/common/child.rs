@@ -1,7 +1,7 @@
-//! Operations in a process of their own, which can be made to fail and be killed.
+//! Operations in separate processes, which tests can make fail or kill.
 //!
-//! The process is the test program itself: each test file that uses this has a test `child`,
-//! which does nothing unless it finds an errand in its environment.
+//! The process is the test program itself: each test file that uses this has a test `child`, which
+//! does nothing unless its environment holds an errand.
 
 use std::collections::HashMap;
 use std::env;
@@ -14,7 +14,7 @@ use evener_files::{FileOutcome, KeyRing, Operation, Options, Report};
 
 use super::{every_key_ring, options};
 
-/// What a process is to do.
+/// The task of a process.
 #[derive(Clone)]
 pub struct Errand<'a> {
     pub operation: Operation,
@@ -25,7 +25,7 @@ pub struct Errand<'a> {
     pub flags: Flags,
 }
 
-/// The options that matter for what is left behind.
+/// The options that affect what an interrupted run leaves behind.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Flags {
     pub overwrite: bool,
@@ -38,7 +38,7 @@ pub struct Flags {
 }
 
 impl Flags {
-    /// Outputs that are not there before.
+    /// For outputs that do not exist before.
     pub const FRESH: Flags = Flags {
         overwrite: false,
         update: false,
@@ -49,18 +49,18 @@ impl Flags {
         xattrs: false,
     };
 
-    /// The same in the form in which the library takes them.
+    /// The same flags as the library's options.
     pub fn options(self) -> Options {
         let Flags { overwrite, update, resume, remove_source, durable, owner, xattrs } = self;
-        // So short buffers that a long file has several segments.
+        // Buffers so short that a long file has several segments.
         let (memory, rest) = (4 * (70 << 10), options());
         Options { memory, overwrite, update, resume, remove_source, durable, owner, xattrs, ..rest }
     }
 }
 
 impl Errand<'_> {
-    /// The command that does it. It exits with 0 when all was done, 1 when files failed and 2
-    /// when it could not begin; the failures are lines on standard error.
+    /// The command that runs the errand. It exits with 0 on success, 1 when files failed and 2 when
+    /// it could not begin; the failures are lines on standard error.
     pub fn command(&self) -> Command {
         let Flags { overwrite, update, resume, remove_source, durable, owner, xattrs } = self.flags;
         let flags = [overwrite, update, resume, remove_source, durable, owner, xattrs];
@@ -77,7 +77,7 @@ impl Errand<'_> {
         command
     }
 
-    /// Does it in this process.
+    /// Runs the errand in this process.
     pub fn perform(&self) -> evener_files::Report {
         let keys = key_ring(self.keys);
         let options = self.flags.options();
@@ -85,7 +85,7 @@ impl Errand<'_> {
     }
 }
 
-/// Does the errand in the environment, if there is one, and ends the process.
+/// Runs the errand in the environment, if there is one, and ends the process.
 pub fn serve() {
     let Ok(operation) = env::var(OPERATION) else { return };
     let operation = match operation.as_str() {
@@ -133,7 +133,7 @@ pub fn serve() {
     std::process::exit(status);
 }
 
-/// Checks that each file was counted once, whatever became of it, and told of as it was counted.
+/// Checks that each file was counted once, whatever its outcome, and reported when it was counted.
 fn assert_counts(report: &Report, options: &Options, told: &HashMap<PathBuf, FileOutcome>) {
     let progress = options.control.progress();
     assert_eq!(progress.completed_files, report.files, "{report:?}");
@@ -154,8 +154,8 @@ pub fn key_ring(name: &str) -> KeyRing {
     rings.find(|ring| ring.0 == name).unwrap().1
 }
 
-/// The library that makes system calls fail, built with the C compiler that the vendored
-/// OpenSSL needs as well.
+/// The library that makes system calls fail, built with the C compiler that the vendored OpenSSL
+/// also needs.
 pub fn shim() -> &'static Path {
     static SHIM: OnceLock<PathBuf> = OnceLock::new();
     SHIM.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! A module that hangs in a batch of the test's choice, and cores beside it.
+//! A module that hangs in a batch that the test chooses, alongside cores.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -10,7 +10,7 @@ use evener_core::{
 };
 use evener_engines::{Watch, guard};
 
-/// How the batch ends in which the module hangs, when it does.
+/// The end of the batch in which the module hangs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Late {
     /// Its results are right.
@@ -19,48 +19,48 @@ pub enum Late {
     Wrong,
     /// The module panics.
     Panic,
-    /// The module writes to all of its buffers and fails.
+    /// The module writes to all its buffers and fails.
     Scribble,
 }
 
 /// When the batch ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Just before a core does the same work anew.
+    /// Just before a core does the same work again.
     Meanwhile,
     /// After the run.
     Afterwards,
 }
 
-/// Each core waits for this before each of its batches, so that the module comes to the batch in which
-/// it hangs.
+/// The condition that each core awaits before each of its batches, so that the module reaches the
+/// batch in which it hangs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// Nothing.
+    /// No condition.
     Free,
-    /// The module hangs, or the run has not begun as many batches. The batch in which the module hangs is
-    /// its first after that.
+    /// The module hangs, or the run has not begun this many batches. The module hangs in its first
+    /// batch after that.
     Until,
     /// The module hangs.
     Last,
-    /// The module hangs, or the policy has no work for it: it has had half a second.
+    /// The module hangs, or has had half a second, after which the policy has no work for it.
     Offered,
 }
 
-/// The plan, and how far it has come.
+/// The plan and its progress.
 pub struct Plan {
-    /// The number of the module's batch in which it hangs, from 0 at its first in the run; or how many
-    /// batches the run has begun before.
+    /// The number of the module's batch in which it hangs, counted from 0 at its first in the run;
+    /// or the number of batches that the run begins before.
     pub at: u64,
     pub late: Late,
     pub end: End,
     pub pace: Pace,
-    /// The module lends memory, and wants many bytes at once.
+    /// The module lends memory, and wants many bytes per batch.
     pub lends: bool,
-    /// Done as the module hangs, before anything is taken back from it.
+    /// Runs when the module hangs, before anything is taken back from it.
     pub deed: Option<Box<dyn Fn() + Send + Sync>>,
-    /// The module's name, which is its own: how long a module took to open decides whether it is started
-    /// in a later run.
+    /// The module's unique name: the time that a module took to open decides whether a later run
+    /// starts it.
     pub name: String,
     state: Mutex<State>,
     changed: Condvar,
@@ -68,16 +68,16 @@ pub struct Plan {
 
 #[derive(Default)]
 struct State {
-    /// Batches that the module has begun, known answers among them.
+    /// Batches that the module has begun, including known answers.
     begun: u64,
-    /// How many known answers there are.
+    /// The number of known answers.
     opening: u64,
     /// Batches that the cores have begun.
     by_cores: u64,
-    /// The inputs with which the module hangs.
+    /// The inputs of the batch in which the module hangs.
     held: Option<Vec<Vec<u8>>>,
     is_released: bool,
-    /// The module's session was closed, though it worked.
+    /// The module's session was closed although it worked.
     was_let_go: bool,
     has_ended: bool,
 }
@@ -96,7 +96,7 @@ impl Plan {
         Plan { at, late, end, pace, lends, deed: None, name, state, changed }
     }
 
-    /// The module, under the guard of a run; and the cores, as one worker.
+    /// The module, under a run's guard; and the cores, as one worker.
     pub fn seats(self: &Arc<Plan>, request: &SessionRequest<'_>) -> [Arc<dyn Engine>; 2] {
         let watched = |plan: &Arc<Plan>| {
             let module = Arc::new(Fake::new(&plan.name, Kind::Module, plan));
@@ -113,7 +113,7 @@ impl Plan {
         Arc::new(Fake::new("core", Kind::Cpu, self))
     }
 
-    /// How many batches the cores have begun.
+    /// The number of batches that the cores have begun.
     pub fn by_cores(&self) -> u64 {
         self.lock().by_cores
     }
@@ -122,12 +122,13 @@ impl Plan {
         self.lock().held.is_some()
     }
 
-    /// True if the run did without the module before it hung: on a busy machine a sound one is late, too.
+    /// True if the run released the module before it hung: on a busy machine even a sound module is
+    /// late.
     pub fn was_let_go(&self) -> bool {
         self.lock().was_let_go
     }
 
-    /// Lets the batch end that hangs, and waits for that.
+    /// Releases the batch that hangs, and waits for its end.
     pub fn release(&self) {
         let mut state = self.lock();
         state.is_released = true;
@@ -154,7 +155,7 @@ impl Plan {
                 || state.was_let_go
                 || match self.pace {
                     Pace::Free => true,
-                    // A module that is not ready soon would not be started any more.
+                    // The run would no longer start a module that is not ready soon.
                     Pace::Until => state.by_module() > 0 && number + state.by_module() < self.at,
                     Pace::Last | Pace::Offered => false,
                 }
@@ -195,7 +196,7 @@ impl Plan {
             return inner.process(batch);
         }
         drop(self.wait(state, |state| state.is_released));
-        // Even if it panics.
+        // Marks the end even on a panic.
         let _ended = Ended(self);
         match self.late {
             Late::Right => inner.process(batch),
@@ -328,5 +329,5 @@ const AT_ONCE: usize = 128 << 10;
 
 const OFFER: Duration = Duration::from_millis(500);
 
-/// A plan that comes to nothing must fail, not hang.
+/// A plan that fails to take effect must fail, not hang.
 const PATIENCE: Duration = Duration::from_secs(60);

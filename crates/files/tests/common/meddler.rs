@@ -1,4 +1,4 @@
-//! An engine that meddles.
+//! An engine that changes the tree during the work.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use evener_files::Options;
 
 use super::options;
 
-/// The openssl engine, which does something to the tree on the side whenever it is used.
+/// The openssl engine, with a side effect on the tree at every use.
 struct Meddler {
     engine: Arc<dyn Engine>,
     deed: Arc<dyn Fn() + Send + Sync>,
@@ -42,7 +42,7 @@ impl Session for MeddlerSession {
     }
 }
 
-/// Options with one worker that meddles.
+/// Options with one worker that changes the tree.
 pub fn meddling(deed: impl Fn() + Send + Sync + 'static) -> Options {
     let engine = evener_engines::find("openssl").unwrap();
     Options { seats: vec![Arc::new(Meddler { engine, deed: Arc::new(deed) })], ..options() }

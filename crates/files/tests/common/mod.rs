@@ -1,4 +1,4 @@
-//! What the tests of this crate share.
+//! Shared code of this crate's tests.
 
 #![allow(dead_code, unreachable_pub, reason = "each test uses some of it")]
 
@@ -20,7 +20,7 @@ use evener_files::{
 use evener_format::{CobblestoneSuite, Digest, HkdfHash, OpensslSecret, Recipe, TinkKey};
 use zeroize::Zeroizing;
 
-/// As the library's, with a report of failed files too, which most tests look at.
+/// Like the library's function, but returns the report of failed files too, which most tests check.
 pub fn process(
     operation: Operation,
     keys: &KeyRing,
@@ -44,13 +44,13 @@ pub fn process_stream(
         .or_else(OperationError::into_report)
 }
 
-/// A directory of its own for a test, in memory where the machine has a place for that: these
-/// tests make many thousands of files.
+/// A separate directory for a test, in memory if the machine supports it: these tests create many
+/// thousands of files.
 pub fn home() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
-/// Whether the processor is emulated, as `scripts/cross` says.
+/// Returns whether the processor is emulated, as `scripts/cross` reports.
 pub fn is_emulated() -> bool {
     std::env::var_os("EVENER_EMULATOR").is_some()
 }
@@ -67,7 +67,7 @@ pub fn cobblestone() -> KeyRing {
     KeyRing::new(Recipe::cobblestone(CobblestoneSuite::Aes256Gcm, &key, b"context").unwrap())
 }
 
-/// A ring for each format and kind of cipher.
+/// A key ring for each format and type of cipher.
 pub fn every_key_ring() -> Vec<(String, KeyRing)> {
     let mut rings = vec![("cobblestone-256".to_owned(), cobblestone())];
     let key = Key::new(&[9; 16]).unwrap();
@@ -106,7 +106,7 @@ pub fn bytes(length: usize) -> Vec<u8> {
     (0..length).map(|index| (index * 31 % 251) as u8 ^ (index >> 8) as u8).collect()
 }
 
-/// Everything that a tree should keep of an entry.
+/// The properties of an entry that a tree should keep.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Entry {
     pub kind: char,

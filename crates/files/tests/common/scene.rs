@@ -1,4 +1,4 @@
-//! A source and a target that an operation was interrupted on, and what must hold for them.
+//! A source and a target of an interrupted operation, and the conditions that must hold for them.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use super::child::{Errand, Flags, key_ring};
 use super::{Entry, assert_same_tree, bytes, home, options, snapshot};
 
-/// Trees on both sides of one operation.
+/// The trees on both sides of one operation.
 pub struct Scene {
     pub operation: Operation,
     pub keys: &'static str,
@@ -22,9 +22,9 @@ pub struct Scene {
     source_before: BTreeMap<PathBuf, Entry>,
 }
 
-/// Where in [`Scene::home`] everything lies.
+/// Everything is in [`Scene::home`].
 impl Scene {
-    /// Makes a tree with `fill`, and what the operation needs of it. With `overwrite` or `update`,
+    /// Makes a tree with `fill`, and the operation's inputs from it. With `overwrite` or `update`,
     /// the target holds an older state of the same tree.
     pub fn new(
         operation: Operation,
@@ -43,7 +43,7 @@ impl Scene {
             Operation::Encrypt => ("plain", "old-sealed"),
             Operation::Decrypt | Operation::Verify => ("sealed", "old-plain"),
         };
-        // The plain tree stays as what all is compared with.
+        // The plain tree stays as the reference for comparisons.
         copy_tree(&at(source), &at("source"));
         if flags.overwrite || flags.update {
             copy_tree(&at(target), &at("target"));
@@ -60,7 +60,7 @@ impl Scene {
         self.home.path().join("target")
     }
 
-    /// Where a process can leave a mark.
+    /// The place where a process can leave a mark.
     pub fn mark(&self) -> PathBuf {
         self.home.path().join("mark")
     }
@@ -74,7 +74,7 @@ impl Scene {
         Errand { operation: self.operation, keys: self.keys, source, target, flags }
     }
 
-    /// Puts everything back to the beginning.
+    /// Restores the initial state.
     pub fn reset(&self) {
         let [source, target] = [self.source(), self.target()];
         let _ = fs::remove_dir_all(&target);
@@ -92,8 +92,7 @@ impl Scene {
         }
     }
 
-    /// Checks what an operation may have left behind at any moment: outputs that are whole or
-    /// absent, and nothing lost.
+    /// Checks that an interrupted operation left only whole or absent outputs, and lost nothing.
     pub fn assert_whole(&self, what: &str) {
         let new = files(&self.home.path().join("plain"));
         let old = files(&self.home.path().join("old-plain"));
@@ -115,7 +114,7 @@ impl Scene {
         }
     }
 
-    /// Checks that nothing unfinished lies in the target.
+    /// Checks that nothing unfinished is in the target.
     pub fn assert_no_leftovers(&self, what: &str) {
         if !self.target().exists() {
             return;
@@ -126,7 +125,7 @@ impl Scene {
         }
     }
 
-    /// How many files in the target are the new ones.
+    /// The number of new files in the target.
     pub fn count_new(&self, what: &str) -> u64 {
         let new = files(&self.home.path().join("plain"));
         let there = self.contents(&self.target(), self.output_is_sealed(), what);
@@ -134,7 +133,7 @@ impl Scene {
     }
 
     /// Runs the operation again with `--resume`, or to update, and checks that everything is there
-    /// then.
+    /// afterwards.
     pub fn assert_resumes(&self, what: &str) {
         let (source, target) = (self.source(), self.target());
         let flags = Flags { resume: !self.flags.update, ..self.flags };
@@ -156,7 +155,7 @@ impl Scene {
         self.operation == Operation::Encrypt
     }
 
-    /// The plain contents of all files of a tree, every one of which must be whole.
+    /// The plain contents of all files of a tree, each of which must be whole.
     fn contents(&self, tree: &Path, sealed: bool, what: &str) -> BTreeMap<PathBuf, Vec<u8>> {
         if !tree.exists() {
             return BTreeMap::new();
@@ -176,7 +175,7 @@ impl Scene {
     }
 }
 
-/// Which of two states of a tree.
+/// One of two states of a tree.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Age {
     Old,
@@ -184,7 +183,7 @@ pub enum Age {
 }
 
 impl Age {
-    /// Makes a file with content of this age, and a time that shows it.
+    /// Creates a file with content of this age, and a modification time to match.
     pub fn write(self, path: &Path, length: usize) {
         let mut content = bytes(length);
         if self == Age::Old {
@@ -199,7 +198,7 @@ impl Age {
     }
 }
 
-/// A few files of every kind.
+/// A few files of every type.
 pub fn fill_small(root: &Path, age: Age) {
     fs::create_dir_all(root.join("sub/empty")).unwrap();
     for (name, length) in
@@ -225,7 +224,7 @@ fn files(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
         .collect()
 }
 
-/// `cp -a`, hard links, times and all.
+/// `cp -a`: copies hard links, times and everything else.
 fn copy_tree(from: &Path, to: &Path) {
     let status = std::process::Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap();
     assert!(status.success());

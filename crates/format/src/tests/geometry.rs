@@ -1,4 +1,4 @@
-//! Chunk arithmetic against a model that cuts step by step.
+//! Checks chunk arithmetic against a model that divides step by step.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,8 @@ fn every_small_geometry_agrees_with_the_model() {
             assert_eq!(layout.sealed_length(), chunks.last().unwrap().sealed.end);
             assert_eq!(layout.chunk(u64::MAX), layout.chunk(layout.chunks() - 1));
             check_random_access(&layout);
-            // With padding the longest plaintext of a sealed length comes last, and stays.
+            // With padding, the longest plaintext of a sealed length comes last, and replaces the
+            // others.
             files.insert(layout.sealed_length(), layout);
         }
         for sealed_length in 0..=30 {
@@ -171,7 +172,7 @@ fn all(layout: &Layout) -> Vec<Chunk> {
     (0..layout.chunks()).map(|index| layout.chunk(index)).collect()
 }
 
-/// The model: takes chunk after chunk, as the documents describe it.
+/// The model: cuts one chunk after another, as the documents describe it.
 fn cut(geometry: &Geometry, plain_length: u64) -> Vec<Chunk> {
     let mut chunks: Vec<Chunk> = Vec::new();
     let (mut plain, mut sealed) = (0, geometry.header);

@@ -1,4 +1,4 @@
-//! Files that other programs made: Tink for Python 1.16.1 and `openssl enc` 3.0.19.
+//! Reads files that other programs made: Tink for Python 1.16.1 and `openssl enc` 3.0.19.
 
 use evener_core::Cipher;
 

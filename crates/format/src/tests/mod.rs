@@ -1,4 +1,4 @@
-//! Tests of whole formats. Chunks are encrypted here with OpenSSL, one by one.
+//! Tests of whole formats. OpenSSL encrypts the chunks here, one by one.
 
 mod geometry;
 mod known_files;
@@ -32,7 +32,7 @@ fn seal(recipe: &Recipe, plain: &[u8]) -> Vec<u8> {
     sealed
 }
 
-/// Reads a whole file, the last chunk first, to see that any order does.
+/// Reads a whole file, last chunk first, to check that any order works.
 fn open(recipe: &Recipe, sealed: &[u8]) -> Result<Vec<u8>, OpenError> {
     let file = recipe.open(sealed)?;
     let layout = Layout::for_sealed(file.geometry(), sealed.len() as u64)?;
@@ -68,7 +68,7 @@ fn iv(file: &FileCipher, chunk: &Chunk, sealed: &[u8]) -> Iv {
     }
 }
 
-/// One job, by OpenSSL.
+/// OpenSSL processes one job.
 fn process(
     cipher: Cipher,
     direction: Direction,
@@ -104,11 +104,11 @@ fn process(
     Ok(output)
 }
 
-/// Whether this OpenSSL has the cipher; Blowfish is in its legacy provider.
+/// Returns whether this OpenSSL supports the cipher; Blowfish is in its legacy provider.
 fn is_available(cipher: Cipher) -> bool {
     let legacy = (cipher == Cipher::BfCbc).then(|| Provider::try_load(None, "legacy", true));
     if let Some(Ok(provider)) = legacy {
-        // Other tests run beside this one: it stays loaded.
+        // Other tests run in parallel and need it, so it stays loaded.
         std::mem::forget(provider);
     }
     let available = Algorithm::fetch(None, cipher.name(), None).is_ok();
@@ -118,7 +118,7 @@ fn is_available(cipher: Cipher) -> bool {
     available
 }
 
-/// Text that differs everywhere.
+/// Pseudorandom text.
 fn text(length: usize) -> Vec<u8> {
     let mut state = 1_u64;
     std::iter::repeat_with(|| {

@@ -1,4 +1,4 @@
-//! Round trips, refusals and secrecy of all recipes.
+//! Tests round trips, refusals and secrecy of all recipes.
 
 use evener_core::{Cipher, Direction, Iv, Key, Mode, Padding};
 use openssl::hash::MessageDigest;
@@ -40,7 +40,8 @@ fn truncation_is_seen_at_every_byte() {
     }
 }
 
-/// Every header bit counts: in Cobblestone at once, in Tink when the first chunk is opened.
+/// Every header bit counts: Cobblestone detects a change at once, Tink when the first chunk is
+/// opened.
 #[test]
 fn header_changes_are_seen() {
     for recipe in recipes().into_iter().filter(|recipe| recipe.cipher().is_authenticated()) {
@@ -56,7 +57,7 @@ fn header_changes_are_seen() {
     }
 }
 
-/// The chunks of `openssl enc` are one message to OpenSSL.
+/// OpenSSL sees the chunks of `openssl enc` as one message.
 #[test]
 fn openssl_chunks_make_one_message() {
     for &cipher in Cipher::ALL {
@@ -190,7 +191,7 @@ fn unusable_parameters_are_refused() {
 
 #[test]
 fn debug_shows_no_secret() {
-    // All secrets here are made of 171s or of horses.
+    // All secrets here consist of 171s or horses.
     let key = Key::new(&[0xAB; 32]).unwrap();
     let iv = Iv::new(&[0; 16]).unwrap();
     let raw = OpensslSecret::Raw { key: key.clone(), iv };
@@ -213,7 +214,7 @@ fn digests_have_their_openssl_names() {
     assert!("md6".parse::<Digest>().is_err());
 }
 
-/// With keys and IVs that take several blocks of the digest, and a passphrase longer than one.
+/// Uses keys and IVs that need several blocks of the digest, and a passphrase longer than one.
 #[test]
 fn keys_of_passphrases_are_those_of_openssl() {
     let passphrase = [7; 150];

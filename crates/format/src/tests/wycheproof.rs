@@ -1,4 +1,4 @@
-//! The C2SP test vectors for chunked encryption, whole files.
+//! Checks whole files of the C2SP test vectors for chunked encryption.
 
 use evener_core::Key;
 use miniz_oxide::inflate::decompress_to_vec_zlib;

@@ -1,4 +1,4 @@
-//! Reading the header of an age file in time that grows with its length only.
+//! Reads the header of an age file in time linear in its length.
 
 use std::io::{self, BufRead, Read};
 
@@ -21,10 +21,10 @@ pub(super) fn read_header(bytes: &[u8]) -> Result<Decryptor<AgeFile>, DecryptErr
     Decryptor::new_buffered(AgeFile { bytes: binary, position: 0 })
 }
 
-/// An age file that gives its header at once.
+/// An age file that returns its header at once.
 ///
-/// The age crate asks for one line after the other, and after each it parses all lines so far from
-/// the first. With thousands of recipients that would take minutes.
+/// The age crate requests one line after another, and after each parses all lines so far from the
+/// first. With thousands of recipients that would take minutes.
 pub(super) struct AgeFile {
     bytes: Vec<u8>,
     position: usize,
@@ -53,7 +53,7 @@ impl BufRead for AgeFile {
         self.position += count;
     }
 
-    /// At the beginning gives all lines of the header, and later all that is left.
+    /// Returns all lines of the header at the start, and all remaining bytes later.
     fn read_until(&mut self, _line_end: u8, lines: &mut Vec<u8>) -> io::Result<usize> {
         let rest = self.rest();
         let count = match self.position {
@@ -66,8 +66,8 @@ impl BufRead for AgeFile {
     }
 }
 
-/// The length of a header: to the end of the first line that begins with `---`. Where there is no
-/// such line all may belong to it.
+/// The length of a header, up to the end of the first line that begins with `---`. Without such a
+/// line, the whole file may belong to the header.
 fn header_length(file: &[u8]) -> usize {
     let last = file.windows(LAST_LINE.len()).position(|start| start == LAST_LINE);
     let end = last.and_then(|last| {

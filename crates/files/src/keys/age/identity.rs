@@ -12,9 +12,9 @@ use super::{
     NOT_TEXT, Recipient, SECRET_KEY_START, has_prefix, is_encrypted, lines, try_passphrase, unwrap,
 };
 
-/// What opens a file that was encrypted for its recipient: `AGE-SECRET-KEY-1…`, a private SSH key,
-/// or a plugin's identity (`AGE-PLUGIN-NAME-1…`). Never printed, and zeroised on drop but for what
-/// a plugin is told.
+/// The secret that opens files encrypted for its recipient: `AGE-SECRET-KEY-1…`, a private SSH key,
+/// or a plugin's identity (`AGE-PLUGIN-NAME-1…`). Never printed, and zeroised on drop except for
+/// what a plugin receives.
 #[derive(Clone)]
 pub struct Identity(Kind);
 
@@ -26,18 +26,18 @@ enum Kind {
 }
 
 impl Identity {
-    /// Makes a fresh identity of X25519.
+    /// Generates an X25519 identity.
     pub fn generate() -> Identity {
         Identity(Kind::X25519(x25519::Identity::generate()))
     }
 
-    /// Reads a file of identities, one a line, as `age-keygen` writes it (empty lines and lines
-    /// that begin with `#` are skipped), or a private SSH key. A file that is encrypted with age,
-    /// or an SSH key with a passphrase, is opened with what `unlock` supplies; any other must be
-    /// its owner's alone. `-` is standard input.
+    /// Reads a file of identities, one per line, as `age-keygen` writes it (skipping empty lines
+    /// and lines that begin with `#`), or a private SSH key. `unlock` supplies the secrets for a
+    /// file encrypted with age, or an SSH key with a passphrase; any other file must be accessible
+    /// to its owner only. `-` is standard input.
     ///
     /// # Errors
-    /// When the file can't be read or opened, a line is no identity, or there is none.
+    /// When the file can't be read or opened, a line is not an identity, or there are none.
     pub fn read_file(path: &Path, unlock: &dyn Unlock) -> Result<Vec<Identity>, KeyError> {
         let contents = key_file::read_given(path, "read the identity file")?;
         let path = key_file::name_of(path);
@@ -70,7 +70,7 @@ impl Identity {
         Ok(identities)
     }
 
-    /// The recipient whose files this identity opens; `None` where only a plugin knows.
+    /// The recipient whose files this identity opens; `None` if only a plugin knows it.
     pub fn recipient(&self) -> Option<Recipient> {
         match &self.0 {
             Kind::X25519(identity) => Some(identity.to_public().into()),
@@ -117,7 +117,7 @@ impl fmt::Debug for Identity {
     }
 }
 
-/// Reads one identity. An error says what is wrong with it and does not quote it.
+/// Reads one identity. An error names the fault without quoting the identity.
 pub(super) fn parse(text: &str) -> Result<Identity, &'static str> {
     if let Ok(identity) = text.parse() {
         return Ok(Identity(Kind::X25519(identity)));
@@ -140,7 +140,7 @@ pub(super) fn parse(text: &str) -> Result<Identity, &'static str> {
 /// Reads a private SSH key, in OpenSSH's format or an RSA key in PEM.
 fn read_ssh(text: &[u8], path: &Path, unlock: &dyn Unlock) -> Result<Identity, KeyError> {
     let wrong = |reason: &str| KeyError::Identity { path: path.to_owned(), reason: reason.into() };
-    // Its parser reads a line at a time and wants the end of the last.
+    // The SSH parser reads one line at a time and needs the end of the last line.
     let whole = with_newlines(text);
     let read = ssh::Identity::from_buffer(&whole[..], None).map_err(|_| wrong(NO_SSH_KEY))?;
     let identity = match read {

@@ -1,5 +1,5 @@
-//! Plugins of age ([C2SP age-plugin](https://c2sp.org/age-plugin)): programs `age-plugin-NAME` that
-//! wrap and unwrap keys, in `PATH`.
+//! Plugins of age ([C2SP age-plugin](https://c2sp.org/age-plugin)): programs `age-plugin-NAME` in
+//! `PATH` that wrap and unwrap keys.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,20 +12,21 @@ use zeroize::Zeroizing;
 use super::{Identity, Recipient};
 use crate::keys::KeyError;
 
-/// Speaks with the user for a plugin. What a plugin says can be anything.
+/// Speaks with the user for a plugin. A plugin may send any text.
 pub trait Dialogue: Send + Sync {
-    /// Shows a message, such as to touch a device.
+    /// Shows a message, such as a request to touch a device.
     fn tell(&self, message: &str);
 
-    /// Asks for a line, such as a device's PIN if it is secret; `None` when nobody can be asked.
+    /// Asks for a line, such as a device's PIN if it is secret; `None` when there is no user to
+    /// ask.
     fn ask(&self, question: &str, is_secret: bool) -> Option<Zeroizing<String>>;
 
-    /// Asks whether to go on, where `yes` and `no` name the answers; `None` when nobody can be
-    /// asked.
+    /// Asks for confirmation, where `yes` and `no` label the answers; `None` when there is no user
+    /// to ask.
     fn confirm(&self, question: &str, yes: &str, no: Option<&str>) -> Option<bool>;
 }
 
-/// No user.
+/// A dialogue without a user.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoDialogue;
 
@@ -41,7 +42,7 @@ impl Dialogue for NoDialogue {
     }
 }
 
-/// A dialogue as the age crate has it.
+/// A dialogue in the age crate's form.
 #[derive(Clone)]
 pub(super) struct Spoken(Arc<dyn Dialogue>);
 
@@ -63,7 +64,7 @@ impl Callbacks for Spoken {
     }
 }
 
-/// Encryptors for the recipients that belong to plugins, one for each plugin.
+/// Encryptors for the plugins' recipients, one per plugin.
 pub(super) fn recipients(
     recipients: &[Recipient],
     dialogue: &Arc<dyn Dialogue>,
@@ -76,7 +77,7 @@ pub(super) fn recipients(
         .map_err(|error| not_found(&error))
 }
 
-/// Decryptors with the identities that belong to plugins, one for each plugin.
+/// Decryptors with the plugins' identities, one per plugin.
 pub(super) fn identities(
     identities: &[Identity],
     dialogue: &Arc<dyn Dialogue>,
@@ -89,7 +90,7 @@ pub(super) fn identities(
         .map_err(|error| not_found(&error))
 }
 
-/// What plugins said went wrong; nothing when they ended or broke the protocol.
+/// The error with the plugins' messages; without any, plugins ended early or broke the protocol.
 pub(super) fn failed<E: fmt::Display>(errors: &[E]) -> KeyError {
     let words: Vec<_> = errors.iter().map(|error| error.to_string().replace('\n', " ")).collect();
     let words = match words.is_empty() {
@@ -111,7 +112,7 @@ fn not_found(error: &ResolveError) -> KeyError {
     KeyError::Plugin { reason }
 }
 
-/// Each name once, in the order in which they come first.
+/// Each name once, in the order of first occurrence.
 fn names<'a>(all: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut names = Vec::new();
     for name in all {

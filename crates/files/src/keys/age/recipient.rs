@@ -12,13 +12,13 @@ use super::super::{KeyError, Unlock, key_file, plain_text};
 use super::low_order::{is_low_order, point_of_age, point_of_ssh};
 use super::{NOT_TEXT, SECRET_KEY_START, has_prefix, lines};
 
-/// Somebody to encrypt for: `age1…` of X25519, of a tagged kind (`age1tag1…`, and `age1tagpq1…`,
-/// which withstands quantum computers) or of a plugin (`age1NAME1…`), or a public SSH key
-/// (`ssh-ed25519 …`, `ssh-rsa …`). Two are equal when their texts are.
+/// A recipient of encrypted data: `age1…` of X25519, of a tagged type (`age1tag1…`, and
+/// `age1tagpq1…`, which withstands quantum computers) or of a plugin (`age1NAME1…`), or a public
+/// SSH key (`ssh-ed25519 …`, `ssh-rsa …`). Two are equal when their texts are equal.
 #[derive(Clone)]
 pub struct Recipient {
     kind: Kind,
-    /// As it reads, without a comment.
+    /// Its text without a comment.
     text: String,
 }
 
@@ -32,12 +32,12 @@ enum Kind {
 }
 
 impl Recipient {
-    /// Reads a file of recipients, one a line, as `age -R` does: empty lines and lines that
-    /// begin with `#` are skipped. `-` is standard input. A file that others than its owner may
-    /// change, or that belongs to another user, is refused unless `unlock` takes it.
+    /// Reads a file of recipients, one per line, like `age -R`: it skips empty lines and lines that
+    /// begin with `#`. `-` is standard input. It refuses a file that users other than its owner may
+    /// change, or that belongs to another user, unless `unlock` accepts it.
     ///
     /// # Errors
-    /// When the file can't be read or is refused, a line is no recipient, or there is none.
+    /// When the file can't be read or is refused, a line is not a recipient, or there are none.
     pub fn read_file(path: &Path, unlock: &dyn Unlock) -> Result<Vec<Recipient>, KeyError> {
         let contents = key_file::read_recipients(path, unlock)?;
         let path = key_file::name_of(path);
@@ -101,7 +101,7 @@ impl FromStr for Recipient {
 
     fn from_str(text: &str) -> Result<Self, KeyError> {
         parse(text.trim()).map_err(|reason| KeyError::Recipient {
-            // What is meant to be a recipient may be an identity.
+            // The text may be an identity given by mistake, which must not be shown.
             origin: "the recipient given".to_owned(),
             reason,
         })
@@ -128,7 +128,7 @@ impl fmt::Debug for Recipient {
     }
 }
 
-/// Reads one recipient. An error says what is wrong with it and does not quote it.
+/// Reads one recipient. An error names the fault without quoting the recipient.
 pub(super) fn parse(text: &str) -> Result<Recipient, &'static str> {
     if let Ok(recipient) = text.parse::<x25519::Recipient>() {
         let is_weak = point_of_age(text).is_none_or(is_low_order);

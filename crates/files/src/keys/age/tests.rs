@@ -1,4 +1,4 @@
-//! Round trips, the errors, and both directions with the `age` program.
+//! Tests round trips, errors, and both directions with the `age` program.
 
 use std::fs;
 use std::io::Write;
@@ -27,14 +27,15 @@ blVVVlUKjsF3lESNQ7pjTxb0hUqSsAp0cVaO4rQLiA4tKT5WrznjKp4Yicr+rTKK
 -----END AGE ENCRYPTED FILE-----
 ";
 
-/// A key under the line `\u{FEFF} correct horse \t\r`, when Evener took all of a file's line.
+/// A key wrapped with the line `\u{FEFF} correct horse \t\r`, from when Evener took a file's whole
+/// line.
 const FROM_A_WHOLE_LINE: &str = "\
 YWdlLWVuY3J5cHRpb24ub3JnL3YxCi0+IHNjcnlwdCBlcE5xUnp4RWZjVWdqOVI3VUhON1dnIDE4CndYaDlYbUEw\
 Y29uaWpnL0VZK2JWVmxreUFWbzNVajEyZGxRbGFPYVNpZGsKLS0tIGdEbWx1N2VzeitVZ1lCWXFHd3Z3dkREcDdW\
 Rm9xc21tbUVkRVlRSU5rOGMK5PyBTnWSIypYXU7+Hlei4DA4kbUqu0COUt2hz6TBM2T0T6TP+7bnrOcaOWp/06yK\
 d1Dt0Aon5HB+FAaHfiMQmjimwgEFkxma0AtqYp58FnB20puMz6A9dTXrCSAF6lg9P1KlkpofZloAjQ==";
 
-/// Fast, and so good for tests only.
+/// Fast, and therefore good only for tests.
 const SMALL_WORK_FACTOR: u8 = 4;
 
 fn open(bytes: &[u8], unlock: &dyn Unlock) -> Result<Zeroizing<Vec<u8>>, KeyError> {
@@ -94,7 +95,7 @@ fn a_passphrase_opens_what_the_age_program_wrote() {
     assert_eq!(*open(FROM_AGE.as_bytes(), &unlock).unwrap(), TEXT);
 }
 
-/// A passphrase as the first line of a file has it.
+/// A passphrase from the first line of a file.
 fn line(text: &str) -> Passphrase {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(text.as_bytes()).unwrap();
@@ -145,7 +146,7 @@ fn a_passphrase_is_tried_once_unless_there_is_something_odd_about_it() {
 
 #[test]
 fn memory_that_cant_be_had_is_an_error() {
-    // What no system gives.
+    // No system supplies this much memory.
     let error = wrap_with_work_factor(TEXT, &passphrase("correct horse"), 52).unwrap_err();
     assert!(matches!(error, KeyError::PassphraseMemory { bytes } if bytes == 1 << 62), "{error}");
     assert!(error.to_string().starts_with("a passphrase takes 4398046511104 MiB"), "{error}");
@@ -290,7 +291,7 @@ fn we_open_what_the_age_program_writes() {
     }
 }
 
-/// The program's name; `None`, and a line that says so, where there is none.
+/// The program's name; `None`, with a line that says so, if there is none.
 fn age_program() -> Option<&'static str> {
     let found = Command::new("age").arg("--version").stdout(Stdio::null()).status();
     match found {
@@ -331,7 +332,7 @@ fn a_thousand_recipients_take_no_minutes() {
     let identity = Identity::generate();
     let wrapped = wrap(TEXT, &vec![recipient(&identity); 5000]).unwrap();
     assert_eq!(*open(&wrapped, &vec![identity.clone()]).unwrap(), TEXT);
-    // Without an end, and with a line that is no part of a header.
+    // Without an end, and with a line that does not belong to a header.
     let header = wrapped.windows(4).position(|start| start == b"\n---").unwrap();
     for end in [&b"\n"[..], b"\n?\n--- ", b"\n---", b"\n--- x\n--- y\n"] {
         let broken = [&wrapped[..header], end].concat();
@@ -346,7 +347,7 @@ fn a_thousand_recipients_take_no_minutes() {
 fn recipients_for_whom_anybody_could_read_are_refused() {
     let mut one = [0; 32];
     one[0] = 1;
-    // The points of low order that RFC 7748 speaks of, of the curve and its twist.
+    // The points of low order that RFC 7748 discusses, of the curve and its twist.
     let order_8 = [
         0xe0, 0xeb, 0x7a, 0x7c, 0x3b, 0x41, 0xb8, 0xae, 0x16, 0x56, 0xe3, 0xfa, 0xf1, 0x9f, 0xc4,
         0x6a, 0xda, 0x09, 0x8d, 0xeb, 0x9c, 0x32, 0xb1, 0xfd, 0x86, 0x62, 0x05, 0x16, 0x5f, 0x49,

@@ -1,11 +1,11 @@
-//! A keyset of Tink's, changes to it that Tink refuses too, and round trips.
+//! Tests a keyset from Tink, changes to it that Tink refuses too, and round trips.
 
 use proptest::prelude::*;
 
 use super::super::TinkTemplate;
 use super::*;
 
-/// Written by Tink 1.16 for Python from its template AES256_GCM_HKDF_4KB.
+/// Tink 1.16 for Python wrote this from its template AES256_GCM_HKDF_4KB.
 const FROM_TINK: &str = r#"{
   "primaryKeyId": 1874264735,
   "key": [
@@ -153,7 +153,7 @@ fn a_key_of_another_type_is_named() {
     assert!(message.contains("is of type AesGcmKey, not AesGcmHkdfStreamingKey"), "{message}");
     let message = key_error(|key| key["keyData"]["typeUrl"] = "secret".into());
     assert!(message.contains("is of type unknown"), "{message}");
-    // A key that has come to the wrong place.
+    // A key in the wrong place.
     let message = key_error(|key| {
         key["keyData"]["typeUrl"] = format!("{TYPE_URL_PREFIX}c2VjcmV0a2V5").into();
     });
