@@ -54,7 +54,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// One of each, the longest hang among them.
+    /// One of each kind except `Long`, `Rare` and `Among`. The hang is the longest possible.
     pub const ALL: &'static [Fault] = &[
         Fault::Error,
         Fault::Vanish,
@@ -132,14 +132,14 @@ impl Faulty {
         self.state.jobs.load(Ordering::SeqCst)
     }
 
-    /// Whether the fault has occurred.
+    /// Returns whether the fault has occurred.
     pub fn has_struck(&self) -> bool {
         *self.state.struck.lock().ignore_poison()
     }
 
     /// A correct engine that starts when the fault has occurred, so that a test controls which job
-    /// fails. It waits half a minute at most. For an engine that hangs it is one of the cores, which takes
-    /// the work back; otherwise a module, which leaves the engine the time to fail.
+    /// fails. It waits half a minute at most. For a fault that hangs it is a CPU engine, which
+    /// takes the work back; otherwise it is a module, which leaves the faulty engine time to fail.
     pub fn successor(&self) -> Arc<dyn Engine> {
         let kind = match self.state.fault {
             Fault::Hang(_) => Kind::Cpu,
@@ -173,7 +173,7 @@ impl Engine for Faulty {
 struct FaultySession {
     inner: Box<dyn Session>,
     state: Arc<State>,
-    /// The result of the job before.
+    /// The result of the previous job.
     before: Vec<u8>,
 }
 
@@ -284,13 +284,13 @@ impl State {
 }
 
 impl Fault {
-    /// Whether a job's result decides if it has the fault.
+    /// Returns whether only processing a job shows if it has the fault.
     fn shows_later(self) -> bool {
         matches!(self, Fault::Long(_) | Fault::Repeat | Fault::Swap)
     }
 
-    /// Whether the random choice or the list spares a job. `at` is the first job that may have the
-    /// fault.
+    /// Returns whether the random choice or the list spares a job. `at` is the first job that may
+    /// have the fault.
     fn spares(self, number: u64, at: u64) -> bool {
         let millionths = match self {
             Fault::Among(wrong) => return !wrong.contains(&(number - at)),

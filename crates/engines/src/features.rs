@@ -1,4 +1,5 @@
-//! What an ARM processor has for ciphers, as Linux tells (`AT_HWCAP` and `AT_HWCAP2`).
+//! The features of an ARM processor that help with ciphers, as Linux reports them (`AT_HWCAP` and
+//! `AT_HWCAP2`).
 
 /// A feature: its name, whether `AT_HWCAP2` has it, and its bit there (`asm/hwcap.h`).
 type Feature = (&'static str, bool, u32);
@@ -7,7 +8,8 @@ const AARCH64: &[Feature] =
     &[("NEON", false, 1), ("AES", false, 3), ("PMULL", false, 4), ("SHA3", false, 17)];
 const ARM: &[Feature] = &[("NEON", false, 12), ("AES", true, 0), ("PMULL", true, 1)];
 
-/// Those of this processor, such as `NEON, AES, PMULL`; `None` where it is no ARM.
+/// The features of this processor, such as `NEON, AES, PMULL`; `None` if it is not an ARM
+/// processor.
 pub(crate) fn of_this_processor() -> Option<String> {
     let known = match std::env::consts::ARCH {
         "aarch64" => AARCH64,

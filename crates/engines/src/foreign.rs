@@ -1,7 +1,7 @@
 //! The threads on which the code of modules runs.
 //!
-//! A library that such code calls may lead back to this one: SoftHSM computes with the OpenSSL of its
-//! process, which may have a provider that has a module do its work.
+//! Such code may call a library that leads back to this one: SoftHSM computes with the OpenSSL of
+//! its process, which may have a provider that passes its work to a module.
 
 use std::cell::Cell;
 use std::thread;
@@ -13,8 +13,8 @@ thread_local! {
     static IS_FOREIGN: Foreign = const { Foreign(Cell::new(false)) };
 }
 
-/// Whether a thread is a module's. When it ends, libraries free what they have for the thread; at the end
-/// of the process they are destroyed meanwhile, so the thread stays then.
+/// Marks a module's thread. When the thread ends, libraries free what they hold for it. At the end
+/// of the process the libraries are destroyed at the same time, so the thread stays.
 struct Foreign(Cell<bool>);
 
 impl Drop for Foreign {
@@ -25,13 +25,13 @@ impl Drop for Foreign {
     }
 }
 
-/// Whether the calling thread is one that the guard or a probe has started for a module's calls. What
-/// is called on it must not wait for a module.
+/// Returns whether the guard or a probe started the calling thread for a module's calls. Code on
+/// such a thread must not wait for a module.
 pub fn is_modules_thread() -> bool {
     IS_FOREIGN.try_with(|foreign| foreign.0.get()).unwrap_or(true)
 }
 
-/// Makes the calling thread such a one, to its end.
+/// Marks the calling thread as a module's, until it ends.
 pub(crate) fn begin() {
     IS_FOREIGN.with(|foreign| foreign.0.set(true));
 }

@@ -2,7 +2,7 @@
 
 use crate::pkcs11;
 
-/// Reads what follows `pkcs11:` in an engine's name and opens nothing.
+/// Parses the text after `pkcs11:` in an engine's name, without opening anything.
 ///
 /// # Errors
 /// The message that a person gets.

@@ -1,7 +1,8 @@
-//! Recognises drivers of Linux's crypto subsystem by their names, and the errors of devices that are gone.
+//! Recognises drivers of Linux's crypto subsystem by their names, and the errors of devices that
+//! are gone.
 
-/// Whether a driver of this name computes on a core (the caller's, or a kernel thread's) instead of
-/// a device.
+/// Returns whether a driver of this name computes on a core (the caller's, or a kernel thread's)
+/// instead of a device.
 ///
 /// The kernel's listing does not say so. Software drivers have `generic` or an instruction set in
 /// their names; all others count as devices.
@@ -13,20 +14,22 @@ pub(crate) fn computes_on_the_calling_core(driver: &str) -> bool {
     name.split(['-', '_', '(', ')', ',']).any(|word| COMPUTING_WORDS.contains(&word))
 }
 
-/// Whether the kernel's error means that the device is gone: unplugged, shut down or disconnected.
+/// Returns whether the kernel's error means that the device is gone: unplugged, shut down or
+/// disconnected.
 pub(crate) fn is_gone(error: i32) -> bool {
     use libc::{ECONNABORTED, ENODEV, ENOTCONN, ENXIO, ESHUTDOWN};
     [ENODEV, ENXIO, ENOTCONN, ECONNABORTED, ESHUTDOWN].contains(&error)
 }
 
-/// Drivers that run other drivers in kernel threads, and parts of these names.
+/// Name prefixes of drivers that run other drivers in kernel threads.
 const WRAPPERS: &[&str] = &["cryptd(", "pcrypt(", "__", "simd"];
 
-/// Ends of names of drivers for devices that have such a word: Allwinner's Crypto Engine.
+/// Name endings of device drivers that contain one of the `COMPUTING_WORDS`: Allwinner's Crypto
+/// Engine.
 const DEVICES: &[&str] = &["-sun8i-ce"];
 
-/// Words in the names of drivers that compute: plain C, and the instruction set extensions of
-/// every architecture that the kernel has such drivers for.
+/// Words in the names of software drivers: for plain C, and for the instruction set extensions of
+/// every architecture for which the kernel has such drivers.
 const COMPUTING_WORDS: &[&str] = &[
     "generic",
     "lib",

@@ -1,4 +1,4 @@
-//! Modules for libraries that bring an engine of their own to verify them.
+//! Finds modules for libraries that verify them with an engine of their own.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::probing::Probe;
 #[cfg(target_os = "linux")]
 use crate::{af_alg, cryptodev};
 
-/// Those that [`find_module`] finds. Nothing here leads to OpenSSL.
+/// The modules that [`find_module`] finds. None of them leads to OpenSSL.
 const MODULES: &[Module] = &[
     #[cfg(target_os = "linux")]
     Module { name: "af_alg", check: check_driver, probe: af_alg::probe },
@@ -25,7 +25,7 @@ const MODULES: &[Module] = &[
 
 struct Module {
     name: &'static str,
-    /// Whether the parameters, `None` without a colon, can be meant; otherwise why not.
+    /// Checks the parameters (`None` without a colon). Returns the reason if they are invalid.
     check: fn(Option<&str>) -> Result<(), String>,
     /// Finds the engine that the parameters select.
     probe: fn(&str) -> Probe,
@@ -34,8 +34,8 @@ struct Module {
 /// Checks a selector for [`find_module`] without opening anything.
 ///
 /// # Errors
-/// What is wrong with it, in words that never repeat a value of a `pkcs11:` URI, since a misplaced PIN
-/// may be there.
+/// The reason why the selector is invalid. The message never repeats a value of a `pkcs11:` URI,
+/// since a misplaced PIN may be there.
 pub fn check_module(selector: &str) -> Result<(), String> {
     let (module, parameters) = find_by_name(selector)?;
     (module.check)(parameters)
@@ -61,13 +61,15 @@ fn check_driver(parameters: Option<&str>) -> Result<(), String> {
     }
 }
 
-/// Finds a module, with parameters as [`find`](crate::find) takes them, and wraps it in a guard that
-/// recomputes results on `reference`. A driver that computes on the calling core is guarded too,
-/// without a deadline. Nobody is asked for a token's PIN, and after a wrong one none is tried until
-/// somebody has logged in with the right one: many processes with a wrong PIN would lock the token.
+/// Finds a module, with parameters as [`find`](crate::find) takes them, and wraps it in a guard
+/// that recomputes results on `reference`. A driver that computes on the calling core is guarded
+/// too, without a deadline. Nobody is asked for a token's PIN. After a wrong PIN, none is tried
+/// until somebody has logged in with the right one: many processes with a wrong PIN would lock the
+/// token.
 ///
 /// # Errors
-/// [`EngineError::Unavailable`] when it is none of these, or is not on this machine.
+/// [`EngineError::Unavailable`] when the selector names no module, or the module is not on this
+/// machine.
 pub fn find_module(
     selector: &str,
     reference: Arc<dyn Engine>,

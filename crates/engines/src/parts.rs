@@ -1,4 +1,4 @@
-//! Messages of ECB, CBC and CTR in parts of a size that a backend takes.
+//! Divides messages of ECB, CBC and CTR into parts of a size that a backend accepts.
 //!
 //! The IV of the next part is computed here, because not every driver returns it.
 
@@ -9,12 +9,12 @@ use zeroize::Zeroizing;
 pub(crate) struct Parts {
     cipher: Cipher,
     direction: Direction,
-    /// Of the output, in bytes.
+    /// The finished part of the output, in bytes.
     done: usize,
     length: usize,
     iv: Iv,
-    /// Where the part that was taken last ends, and the IV of the one behind it, where that is a block
-    /// of the input: a backend in this process may write to its input.
+    /// The end of the part that was taken last, and the IV of the next part if that IV is a block
+    /// of the input. It is copied early because a backend in this process may overwrite its input.
     following: Option<(usize, Iv)>,
 }
 
@@ -23,13 +23,13 @@ pub(crate) struct Part<'m> {
     pub(crate) iv: Iv,
     /// The message's bytes in this part.
     pub(crate) message: &'m [u8],
-    /// As long as the message, or longer by the padding that ends it. Never empty.
+    /// As long as the message, plus the padding, if any. Never empty.
     pub(crate) output: &'m mut [u8],
     block: usize,
 }
 
 impl Parts {
-    /// The parts of a job that was checked.
+    /// The parts of a checked job.
     pub(crate) fn of(job: &Job<'_>, cipher: Cipher, direction: Direction) -> Parts {
         let length = job.output_length(cipher, direction);
         Parts { cipher, direction, done: 0, length, iv: job.iv, following: None }
@@ -96,7 +96,7 @@ impl Parts {
         self.iv
     }
 
-    /// Takes the padding off a message whose parts are all done, and returns its length.
+    /// Removes the padding from a message whose parts are all done, and returns its length.
     pub(crate) fn finish(&self, job: &Job<'_>) -> Result<usize, Rejection> {
         let length = self.length;
         if job.padding == Padding::None || self.direction == Direction::Encrypt {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use evener_core::{Bell, IgnorePoison, Recall};
 
-/// A box for one answer at a time. A wait for it ends when `recall` is called.
+/// A mailbox for one answer at a time. Calling `recall` ends a wait for the answer.
 pub(crate) fn mailbox<T: Send + 'static>(recall: Option<&Recall>) -> (Sender<T>, Mailbox<T>) {
     let shared = Arc::new(Shared {
         state: Mutex::new(State { letter: None, has_sender: true, has_reader: true }),
@@ -14,7 +14,7 @@ pub(crate) fn mailbox<T: Send + 'static>(recall: Option<&Recall>) -> (Sender<T>,
     let to_wake: Weak<Shared<T>> = Arc::downgrade(&shared);
     let ring = move || {
         if let Some(shared) = to_wake.upgrade() {
-            // Under the lock, so that the reader either sees the recall or sleeps already.
+            // Under the lock, so that the reader either sees the recall or is already asleep.
             let _state = shared.lock();
             shared.changed.notify_all();
         }
@@ -23,7 +23,7 @@ pub(crate) fn mailbox<T: Send + 'static>(recall: Option<&Recall>) -> (Sender<T>,
     (Sender(Arc::clone(&shared)), Mailbox { shared, recall })
 }
 
-/// The end at the module's thread.
+/// The end that the module's thread uses.
 pub(crate) struct Sender<T>(Arc<Shared<T>>);
 
 /// The waiting end.
@@ -32,7 +32,7 @@ pub(crate) struct Mailbox<T> {
     recall: Option<(Recall, Bell)>,
 }
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Missed {
     /// The time has passed.
@@ -51,15 +51,15 @@ struct Shared<T> {
 struct State<T> {
     letter: Option<T>,
     has_sender: bool,
-    /// Whether anybody will read.
+    /// True if the answer will be read.
     has_reader: bool,
 }
 
 impl<T> Sender<T> {
-    /// Puts an answer into the box, whose last one was read.
+    /// Puts an answer into the mailbox. The previous one must have been read.
     ///
     /// # Errors
-    /// Hands it back if nobody will read it.
+    /// Returns the answer if nobody will read it.
     pub(crate) fn send(&self, letter: T) -> Result<(), T> {
         let mut state = self.0.lock();
         if !state.has_reader {
@@ -72,19 +72,19 @@ impl<T> Sender<T> {
 }
 
 impl<T> Mailbox<T> {
-    /// Waits for an answer, at most this long. While the process is stopped (Ctrl-Z, `SIGSTOP`, a frozen
-    /// control group) the module can't answer, so of that time at most a sixteenth of the limit counts,
-    /// each time.
+    /// Waits for an answer for at most `limit`. While the process is stopped (Ctrl-Z, `SIGSTOP`, a
+    /// frozen control group) the module can't answer, so each stop counts for at most a sixteenth
+    /// of the limit.
     ///
     /// # Errors
-    /// There is none, and a later one goes back to its sender.
+    /// When there is no answer. A later answer goes back to its sender.
     pub(crate) fn receive(&self, limit: Duration) -> Result<T, Missed> {
         let mut state = self.shared.lock();
         for _ in 0..PARTS {
             let is_silent = |state: &mut State<T>| {
                 state.letter.is_none() && state.has_sender && !self.is_recalled()
             };
-            // However long it has really been.
+            // A wait that times out counts as one part, however long it really took.
             let waited = self.shared.changed.wait_timeout_while(state, limit / PARTS, is_silent);
             state = waited.ignore_poison().0;
             if let Some(letter) = state.letter.take() {
@@ -101,7 +101,7 @@ impl<T> Mailbox<T> {
         Err(if self.is_recalled() { Missed::Recalled } else { Missed::Late })
     }
 
-    /// Whether there is an answer within this time, or there will be none.
+    /// Waits at most this long. Returns whether there is an answer, or will be none.
     pub(crate) fn is_full_within(&self, time: Duration) -> bool {
         let is_silent = |state: &mut State<T>| {
             state.letter.is_none() && state.has_sender && !self.is_recalled()
@@ -140,7 +140,7 @@ impl<T> Drop for Mailbox<T> {
     }
 }
 
-/// In how many parts the time is counted.
+/// The number of parts in which a wait counts its time.
 const PARTS: u32 = 16;
 
 #[cfg(test)]

@@ -3,8 +3,7 @@
 //! A module's library, a driver or a device may hang in the first call, and such a call can't be
 //! cancelled. So the call runs on a thread that can be abandoned: the caller waits until a
 //! deadline, reports that there was no answer, and continues. Signals can end the program
-//! meanwhile. Where several engines are looked for, all their threads start before the first is
-//! waited for.
+//! meanwhile. A search for several engines starts all their threads before it waits for the first.
 
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
@@ -24,17 +23,17 @@ pub(crate) type Found = Result<Vec<Arc<dyn Engine>>, EngineError>;
 /// user.
 pub type PinPrompt<'p> = dyn Fn(&str) -> Option<Zeroizing<Vec<u8>>> + 'p;
 
-/// Time limit of a probe for an engine that somebody has named.
+/// The time limit of a probe for an engine that the user has named.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Time limit of a probe for one of many engines, which nobody has named.
+/// The time limit of a probe for one of many engines, none of which the user has named.
 pub(crate) const DEADLINE_IN_A_LIST: Duration = Duration::from_secs(10);
 
-/// An engine that is being looked for.
+/// A search for an engine.
 pub(crate) enum Probe {
-    /// It was found, or is absent.
+    /// The engine was found, or is absent.
     Over(Found),
-    /// A thread looks for it.
+    /// A thread is looking for the engine.
     Underway(Search),
 }
 
@@ -42,7 +41,7 @@ pub(crate) enum Probe {
 pub(crate) struct Search {
     engine: String,
     begun: Instant,
-    /// What it takes without a message.
+    /// The time limit for the next message.
     patience: Duration,
     messages: Receiver<Message>,
 }
@@ -64,7 +63,7 @@ enum Message {
 impl Waiter {
     /// Sets the time limit of the next step.
     pub(crate) fn expect(&self, patience: Duration) {
-        // If the caller has given up, there is no one to tell.
+        // Sending fails if the caller has given up. Then nobody needs the message.
         let _ = self.0.send(Message::Expect(Instant::now(), patience));
     }
 
@@ -83,7 +82,7 @@ impl From<Found> for Probe {
 }
 
 impl Probe {
-    /// Waits until the engine is found or the thread has not answered in time.
+    /// Waits until the thread finds the engine or its time is up.
     ///
     /// # Errors
     /// The thread's, and [`EngineError::Unavailable`] when it does not answer in time.
@@ -94,8 +93,8 @@ impl Probe {
         }
     }
 
-    /// As [`Probe::wait`], for one of many engines: it gets [`DEADLINE_IN_A_LIST`] from its start on,
-    /// whatever else it asks for.
+    /// As [`Probe::wait`], for one of many engines: the search ends [`DEADLINE_IN_A_LIST`] after
+    /// its start, even if it asks for more time.
     pub(crate) fn wait_in_a_list(self) -> Found {
         match self {
             Probe::Over(found) => found,
@@ -105,8 +104,7 @@ impl Probe {
 }
 
 impl Search {
-    /// Waits until the thread has found an engine, or does not answer in time. `most` limits the whole
-    /// search.
+    /// Waits until the thread finds an engine or its time is up. `most` limits the whole search.
     fn wait(self, prompt: &PinPrompt<'_>, most: Option<Duration>) -> Found {
         let Search { engine, begun, patience, messages } = self;
         let absent = |reason| Err(EngineError::Unavailable { engine: engine.clone(), reason });
@@ -145,8 +143,8 @@ pub(crate) fn start(
     look: impl FnOnce(&Waiter) -> Found + Send + 'static,
 ) -> Probe {
     let (send, messages) = mpsc::channel();
-    // The first wait of a thread takes the dynamic loader's lock, which the other thread may hold
-    // for good when it loads a module that hangs.
+    // A thread's first wait takes the dynamic loader's lock. The other thread may hold that lock
+    // for ever when it loads a module that hangs, so the first wait comes before it starts.
     let _: Result<Message, _> = messages.recv_timeout(Duration::from_millis(1));
     let look = move || {
         foreign::begin();
@@ -171,7 +169,7 @@ pub(crate) fn start(
 /// Probes for an engine on a thread, and waits. The prompt may be asked for a PIN.
 ///
 /// # Errors
-/// Those of `look`, and [`EngineError::Unavailable`] when it does not answer in time.
+/// The errors of `look`, and [`EngineError::Unavailable`] when it does not answer in time.
 pub(crate) fn within(
     deadline: Duration,
     engine: &str,
@@ -184,8 +182,8 @@ pub(crate) fn within(
     }
 }
 
-/// Closes something on a thread, and abandons the thread after this time. If no thread can be
-/// started it stays open.
+/// Closes a value on a thread, and abandons the thread after `deadline`. If no thread can be
+/// started, the value stays open.
 pub(crate) fn close_within<T: Send + 'static>(deadline: Duration, open: T) {
     let open = ManuallyDrop::new(open);
     let (send, closed) = mpsc::channel::<()>();

@@ -39,15 +39,15 @@ struct Entry {
     /// Finds the engines that the parameters select (`DRIVER` in `af_alg:DRIVER`; empty without
     /// parameters).
     probe: fn(parameters: &str) -> Probe,
-    /// Whether that loads a library of others.
+    /// Returns whether these parameters make the engine load foreign code.
     foreign: fn(parameters: &str) -> bool,
 }
 
 const NEVER: fn(&str) -> bool = |_| false;
 
-/// Whether an engine loads code into the process that is neither Evener's nor OpenSSL's own: a token's
-/// library, another provider, a GPU's driver. Such code can do whatever the process can, and end it with
-/// the status of a success.
+/// Returns whether an engine loads code into the process that is neither Evener's nor OpenSSL's
+/// own: a token's library, another provider, a GPU's driver. Such code can do whatever the process
+/// can, and can end it with the status of a success.
 pub fn loads_foreign_code(selector: &str) -> bool {
     let (name, parameters) = selector.split_once(':').unwrap_or((selector, ""));
     // A static program can't load any.
@@ -68,14 +68,14 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     ENTRIES.iter().map(|entry| entry.name)
 }
 
-/// The engine's name that looks most like a mistyped one, if any does.
+/// The engine name most similar to a mistyped one, if any is similar enough.
 fn nearest(typed: &str) -> Option<&'static str> {
     let likeness = |name: &str| strsim::jaro(&typed.to_ascii_lowercase(), name);
     let likest = names().max_by(|one, other| likeness(one).total_cmp(&likeness(other)))?;
     (likeness(likest) > LEAST_LIKENESS).then_some(likest)
 }
 
-/// Below this, two names are not taken for each other. (1 stands for equal names.)
+/// Names that are no more similar than this are not suggested. (1 stands for equal names.)
 const LEAST_LIKENESS: f64 = 0.7;
 
 /// Finds an engine by its selector, `NAME` or `NAME:PARAMETERS`; a module is wrapped in
@@ -87,7 +87,7 @@ pub fn find(selector: &str) -> Result<Arc<dyn Engine>, EngineError> {
     watched(&find_raw(selector)?, Watch::default())
 }
 
-/// Finds the engine itself.
+/// Finds an engine without wrapping it in a guard.
 pub(crate) fn find_raw(selector: &str) -> Result<Arc<dyn Engine>, EngineError> {
     let (name, parameters) = selector.split_once(':').unwrap_or((selector, ""));
     let absent = |reason: String| EngineError::Unavailable { engine: selector.to_owned(), reason };
@@ -101,8 +101,7 @@ pub(crate) fn find_raw(selector: &str) -> Result<Arc<dyn Engine>, EngineError> {
     engines.into_iter().next().ok_or_else(|| absent("nothing was found".to_owned()))
 }
 
-/// As [`find`], with the settings of the guard, and a prompt for a token's PIN if the selector has
-/// none.
+/// As [`find`], with these guard settings, and a prompt for a token's PIN if the selector has none.
 ///
 /// # Errors
 /// As [`find`].
@@ -119,8 +118,8 @@ pub fn find_with(
 }
 
 /// Probes for every engine: one entry for each engine found, and one for each absent one. Modules
-/// are guarded, as by [`find`]. One that does not answer within 10 seconds counts as absent; all are
-/// waited for at the same time.
+/// are guarded, as by [`find`]. An engine that does not answer within 10 seconds counts as absent.
+/// All probes run at the same time.
 pub fn probe_all() -> Vec<Probed> {
     let guarded = |Probed { name, engine }| Probed {
         name,
@@ -131,7 +130,7 @@ pub fn probe_all() -> Vec<Probed> {
 
 /// As [`probe_all`], without guards.
 pub(crate) fn probe_all_raw() -> Vec<Probed> {
-    // All at once, so that one that hangs delays none.
+    // Start every probe before waiting for the first, so that a hanging one delays no other.
     let probes: Vec<_> = ENTRIES.iter().map(|entry| (entry.name, (entry.probe)(""))).collect();
     let wait = |(name, probe): (&'static str, Probe)| match probe.wait_in_a_list() {
         Ok(engines) => {
@@ -186,7 +185,7 @@ mod tests {
             "openssl:provider=default,path=/tmp",
         ];
         let own = ["cpu", "openssl", "openssl:provider=legacy", "openssl:fast", "lanes", "af_alg"];
-        // What is refused loads nothing.
+        // Refused selectors load nothing.
         let none = ["cryptodev:ctr-aes-caam", "pkcs11", "pkcs11:token=a?pin-value=1", "enigma", ""];
         for selector in foreign {
             assert!(loads_foreign_code(selector), "{selector}");

@@ -20,7 +20,7 @@ pub struct SelfTest {
     pub result: Result<(), SelfTestError>,
 }
 
-/// Why an engine did not pass its self-test, and must not be used for the cipher.
+/// The reason why an engine failed its self-test and must not be used for the cipher.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SelfTestError {
@@ -44,8 +44,9 @@ pub enum SelfTestError {
     Forgery(Outcome),
 }
 
-/// Tests everything that the engine offers. A module that is guarded has 10 seconds for each call, or
-/// its guard's time limit if that is less. When one took as long, no other test is tried.
+/// Tests everything that the engine offers. A guarded module has 10 seconds for each call, or its
+/// guard's time limit if that is less. After a failed test that took 10 seconds, the remaining
+/// tests are skipped.
 pub fn run(engine: &dyn Engine) -> Vec<SelfTest> {
     run_within(PATIENCE, engine)
 }
@@ -131,11 +132,11 @@ fn check_within(
     Ok(())
 }
 
-/// The time limit for a call of a module. Tests are small, and NVIDIA's assembler, which takes most of
-/// the time where a driver has to compile, takes a second or two.
+/// The time limit for a call of a module. Tests are small. Where a driver has to compile, NVIDIA's
+/// assembler takes most of the time, a second or two.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What is encrypted, with the key 00 01 02 … and the IV A0 A1 A2 ….
+/// The message to encrypt, with the key 00 01 02 … and the IV A0 A1 A2 ….
 const MESSAGE: [u8; 32] = *b"An evener shares the load fairly";
 
 /// The ciphertexts, with their tags, in words of 16 bytes.

@@ -5,8 +5,8 @@ use std::hint::black_box;
 use evener_core::{EngineError, Job, Key, Outcome, Rejection};
 use zeroize::Zeroizing;
 
-/// Does the pending jobs of a batch with `perform`, which returns how many bytes it wrote.
-/// Ends at the first failure of the engine; that job and those after it stay pending.
+/// Processes the pending jobs of a batch with `perform`, which returns the number of bytes that it
+/// wrote. Stops at the first failure of the engine; that job and those after it stay pending.
 pub(crate) fn perform_each(
     batch: &mut [Job<'_>],
     mut perform: impl FnMut(&mut Job<'_>) -> Result<usize, Stop>,
@@ -21,8 +21,8 @@ pub(crate) fn perform_each(
     Ok(())
 }
 
-/// Why a job was not done. The failure is boxed because this is returned for every job, and
-/// moving a large result costs more than some of the calls into a library.
+/// The reason why a job was not done. The failure is boxed because this is returned for every job,
+/// and moving a large result costs more than some of the calls into a library.
 pub(crate) enum Stop {
     /// The message is wrong: no engine can process it.
     Rejected(Rejection),

@@ -5,8 +5,8 @@
 
 use evener_core::{Cipher, Direction, Engine, Iv, Job, Key, Kind, Outcome, SessionRequest};
 
-/// Checks both ends of the ciphertext, where a truncated length would show, against short
-/// messages that a lesser length does not touch.
+/// Checks the beginning, the middle and the end of the ciphertext, where a truncated length would
+/// show, against short messages that truncation does not affect.
 #[test]
 #[ignore = "takes 6 GiB of memory and some seconds"]
 fn messages_longer_than_2_gib_are_done() {

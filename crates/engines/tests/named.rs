@@ -1,7 +1,7 @@
 //! Engines that are used only when named pass the conformance suite too.
 //!
-//! `EVENER_TEST_ENGINES` names them as `--engine` does, separated by spaces. It is for places
-//! that are known to have them, such as the testbed: one that is absent fails the test.
+//! `EVENER_TEST_ENGINES` names them as `--engine` does, separated by spaces. Set it on machines
+//! that are known to have them, such as the testbed: an absent engine fails the test.
 
 use std::env;
 

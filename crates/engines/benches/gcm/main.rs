@@ -1,10 +1,10 @@
-//! What GCM of messages in the cache costs in the engine `lanes`, against a bare loop over
-//! OpenSSL's EVP with one reused context, on one core.
+//! Compares GCM of messages in the cache, in the engine `lanes` and in a bare loop over OpenSSL's
+//! EVP with one reused context, on one core.
 //!
-//! `cargo bench -p evener-engines --bench gcm [-- KERNEL]` prints nanoseconds a message, medians
-//! of rounds that alternate between the two in one process, and how many times faster the
-//! kernel is: with one message a call, and with many. A round is so short that the median
-//! stays the same while other programs compete for the core.
+//! `cargo bench -p evener-engines --bench gcm [-- KERNEL]` prints nanoseconds per message, medians
+//! of rounds that alternate between the two in one process, and how many times faster the kernel
+//! is: with one message per call, and with many. The rounds are so short that the median stays the
+//! same while other programs compete for the core.
 
 #[path = "../openssl_overhead/sys.rs"]
 mod sys;
@@ -41,7 +41,7 @@ fn main() {
     }
 }
 
-/// Median nanoseconds a message, in the bare loop and in the engine.
+/// Median nanoseconds per message, in the bare loop and in the engine.
 fn measure(
     session: &mut dyn Session,
     cipher: Cipher,
@@ -63,7 +63,7 @@ fn measure(
         Direction::Encrypt => (&plain, &sealed),
         Direction::Decrypt => (&sealed, &plain),
     };
-    // Both read and write the same places, because alignment and cache sets matter.
+    // Both read and write the same memory, because alignment and cache sets matter.
     let (mut inputs, mut outputs) = (Arena::new(), Arena::new());
     let mut places: Vec<_> = inputs
         .buffers(repeat_n(input.len(), count))
@@ -103,7 +103,7 @@ fn measure(
     times.map(|times| median(times).as_nanos() as f64 / messages as f64)
 }
 
-/// Where each message is, and where its result goes.
+/// The places of each message and of its result.
 type Places<'a> = Vec<(&'a mut [u8], &'a mut [u8])>;
 
 fn key(cipher: Cipher) -> Key {
@@ -115,15 +115,15 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times[times.len() / 2]
 }
 
-/// Of a message, in bytes.
+/// The lengths of messages, in bytes.
 const LENGTHS: [usize; 6] = [64, 256, 1_024, 4_096, 8_192, 16_384];
 
-/// Messages of a call, where there are many.
+/// The number of messages per call, where there are many.
 const BATCH: usize = 16;
 
 const ROUNDS: usize = 501;
 
-/// What is processed between two looks at the clock.
+/// The bytes to process between two readings of the clock.
 const ROUND_BYTES: usize = 256 << 10;
 
 const LINE: usize = 64;

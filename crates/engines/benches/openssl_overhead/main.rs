@@ -1,7 +1,7 @@
-//! What a job costs in the `openssl` engine, against the same message in a bare EVP loop.
+//! Compares a job in the `openssl` engine with the same message in a bare EVP loop.
 //!
-//! `cargo bench -p evener-engines [-- CIPHER]` prints nanoseconds a message for both, medians of rounds
-//! that alternate between them, on one thread with its buffers warm in the cache.
+//! `cargo bench -p evener-engines [-- CIPHER]` prints nanoseconds per message for both, medians of
+//! rounds that alternate between them, on one thread with its buffers warm in the cache.
 
 mod sys;
 
@@ -33,7 +33,7 @@ fn main() {
     }
 }
 
-/// Median nanoseconds a message, in the bare loop and in the engine.
+/// Median nanoseconds per message, in the bare loop and in the engine.
 fn measure(cipher: Cipher, direction: Direction, fresh_key: bool, length: usize) -> (f64, f64) {
     let keys = [1, 2].map(|byte| Key::new(&vec![byte; cipher.key_length()]).unwrap());
     let iv = Iv::new(&[3; Iv::MAX_LENGTH][..cipher.iv_length()]).unwrap();
@@ -47,7 +47,7 @@ fn measure(cipher: Cipher, direction: Direction, fresh_key: bool, length: usize)
         session.process(&mut [Job::new(iv, &plaintext, &mut output)]).unwrap();
         output
     });
-    // Both write to the same place, because alignment and cache sets matter at this scale.
+    // Both write to the same memory, because alignment and cache sets matter at this scale.
     let mut output = vec![0; length + cipher.tag_length()];
     let key_of = |index: usize| if fresh_key { index % 2 } else { 0 };
     let input_of = |at: usize| match direction {

@@ -34,7 +34,7 @@ impl Bare {
         Bare { context, direction, tag_length: cipher.tag_length() }
     }
 
-    /// Panics unless libcrypto agrees to everything.
+    /// Processes a message. Panics unless every call into libcrypto succeeds.
     pub(crate) fn message(
         &mut self,
         key: Option<&Key>,

@@ -1,8 +1,8 @@
 //! The Linux kernel's crypto drivers, through AF_ALG sockets.
 //!
 //! `af_alg:DRIVER` is one driver by its name in `/proc/crypto`; plain `af_alg` is, for each cipher,
-//! the hardware driver of the highest priority, never a software driver: the engine `cpu` does the
-//! same without two system calls per job.
+//! the hardware driver of the highest priority, never a software driver: the engine `cpu`
+//! computes the same without two system calls per job.
 //!
 //! The interface is described in the kernel's `Documentation/crypto/userspace-if.rst`. It is
 //! deprecated, and kernels from 7.2 on do not offer hardware drivers through it.

@@ -8,7 +8,7 @@ use evener_core::{Cipher, Mode, shown_error};
 use super::sys::{BindError, Transform};
 use crate::kernel;
 
-/// The drivers of that name; several if one name stands for several ciphers. The error is the
+/// The drivers of this name; several if one name stands for several ciphers. The error is the
 /// reason as text.
 pub(super) fn drivers_named(name: &str) -> Result<Vec<Driver>, String> {
     let mut drivers = matching(&read_drivers()?, name);
@@ -31,7 +31,7 @@ pub(super) fn drivers_named(name: &str) -> Result<Vec<Driver>, String> {
     usable(drivers)
 }
 
-/// For every algorithm the hardware driver of the highest priority.
+/// The hardware driver of the highest priority for every algorithm.
 pub(super) fn best_hardware_drivers() -> Result<Vec<Driver>, String> {
     let mut drivers = read_drivers()?;
     drivers.retain(Driver::is_hardware);
@@ -78,8 +78,8 @@ impl Driver {
             && self.key_lengths.is_none_or(fits)
     }
 
-    /// Whether a device does the work. Such drivers are asynchronous, but so are some wrappers
-    /// around software, which are recognised by name.
+    /// Returns whether a device does the work. Such drivers are asynchronous, but so are some
+    /// wrappers around software, which are recognised by name.
     pub(super) fn is_hardware(&self) -> bool {
         self.is_asynchronous && !kernel::computes_on_the_calling_core(&self.name)
     }

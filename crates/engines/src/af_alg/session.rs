@@ -22,7 +22,7 @@ pub(super) struct AfAlgSession {
     session_key: Option<Key>,
     loaded: LoadedKey,
     transform: Transform,
-    /// Whether long inputs go to the kernel without a copy.
+    /// True if long inputs go to the kernel without a copy.
     lends: bool,
     /// `None` before the first key, and after a failure, because it may hold an unfinished request.
     operation: Option<Operation>,
@@ -65,7 +65,7 @@ impl AfAlgSession {
         Ok(session)
     }
 
-    /// Does one job and returns how many bytes it wrote.
+    /// Processes one job and returns the number of bytes that it wrote.
     fn perform(&mut self, job: &mut Job<'_>) -> Result<usize, Stop> {
         job.check(self.cipher, self.direction)?;
         self.prepare(job)?;
@@ -127,7 +127,7 @@ impl AfAlgSession {
         Ok(())
     }
 
-    /// ECB, CBC and CTR: in parts of a size that the socket takes.
+    /// Processes ECB, CBC and CTR in parts of a size that the socket accepts.
     fn perform_chained(&mut self, job: &mut Job<'_>) -> Result<usize, Stop> {
         let most = self.part_length()?;
         let mut last = LastBlock::default();
@@ -141,7 +141,7 @@ impl AfAlgSession {
         Ok(parts.finish(job)?)
     }
 
-    /// XTS: in one request, because the kernel can't continue a tweak.
+    /// Processes XTS in one request, because the kernel can't continue a tweak.
     fn perform_whole(&mut self, job: &mut Job<'_>) -> Result<usize, Stop> {
         let length = job.input.len();
         self.check_fit(length)?;
@@ -149,8 +149,8 @@ impl AfAlgSession {
         Ok(length)
     }
 
-    /// AEAD: the kernel takes additional data, text and tag as one input and returns them as one
-    /// output.
+    /// Processes AEAD. The kernel takes additional data, text and tag as one input and returns them
+    /// as one output.
     fn perform_aead(&mut self, job: &mut Job<'_>) -> Result<usize, Stop> {
         let length = job.output_length(self.cipher, self.direction);
         self.check_fit(job.aad.len() + job.input.len().max(length))?;
@@ -194,7 +194,7 @@ impl AfAlgSession {
         self.cipher.is_authenticated() && self.direction == Direction::Decrypt
     }
 
-    /// Whether a message of this length, with its additional data and tag, fits in a request.
+    /// Checks that a message of this length, with its additional data and tag, fits in a request.
     fn check_fit(&self, bytes: usize) -> Result<(), Stop> {
         let capacity = self.operation.as_ref().map_or(0, Operation::capacity);
         if bytes <= capacity {
@@ -224,7 +224,8 @@ impl AfAlgSession {
         matches!(self.cipher.mode(), Mode::Gcm | Mode::Poly1305 | Mode::Xts)
     }
 
-    /// IEEE 1619 and FIPS 140 want the two keys of XTS to differ, when encrypting.
+    /// Returns whether the two keys of XTS are equal when encrypting, which IEEE 1619 and FIPS 140
+    /// forbid.
     fn is_weak(&self, key: &[u8]) -> bool {
         let (first, second) = key.split_at(key.len() / 2);
         self.cipher.mode() == Mode::Xts
@@ -256,7 +257,7 @@ fn words(direction: Direction, error: &io::Error) -> String {
     }
 }
 
-/// Whether the error means that the kernel does not support the call.
+/// Returns whether the error means that the kernel does not support the call.
 fn is_refused(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),

@@ -106,7 +106,7 @@ impl Operation {
         self.capacity
     }
 
-    /// Requests buffers for requests of `bytes` bytes; the capacity tells the result.
+    /// Asks for buffers for requests of `bytes` bytes; the capacity then shows the result.
     pub(super) fn widen(&mut self, bytes: usize) {
         // The kernel doubles the requested size. Only a privileged process can exceed the system's
         // limit; others get the limit.
@@ -127,7 +127,7 @@ impl Operation {
         Ok(())
     }
 
-    /// Whether an input of this length is passed without a copy.
+    /// Returns whether an input of this length is passed without a copy.
     pub(super) fn lends(&self, bytes: usize) -> bool {
         self.pipe.as_ref().is_some_and(|pipe| (LENT_FROM..=pipe.most).contains(&bytes))
     }
@@ -220,7 +220,7 @@ impl Operation {
         }
     }
 
-    /// The smaller of the two buffers in whole pages, less one for what is not page-aligned.
+    /// The smaller of the two buffers in whole pages, less one page for unaligned data.
     fn measure(&self) -> usize {
         let room = |option| {
             let mut bytes: libc::c_int = 0;
@@ -269,16 +269,16 @@ impl Pipe {
     /// Sends without copying. The kernel reads from the memory until it has run the request.
     fn lend(&self, socket: &OwnedFd, parts: [IoSlice<'_>; 2]) -> io::Result<usize> {
         let wanted = parts[0].len() + parts[1].len();
-        // SAFETY: an `IoSlice` is an `iovec` by its documentation, and the call only reads the
-        // two. The kernel keeps references to the slices' pages, which it does not write to:
-        // should they outlive the slices, after an error, it reads what is there then, and
-        // only the result of a request that was given up depends on it.
+        // SAFETY: an `IoSlice` is an `iovec` by its documentation, and the call only reads the two.
+        // The kernel keeps references to the slices' pages, but does not write to them. Should they
+        // outlive the slices, after an error, the kernel reads what is there then, and only the
+        // result of an abandoned request depends on it.
         let taken =
             unsafe { libc::vmsplice(self.to.as_raw_fd(), parts.as_ptr().cast(), parts.len(), 0) };
         let taken = count(taken)?;
         let mut sent = 0;
         while sent < taken {
-            // SAFETY: null offsets are what pipes and sockets take.
+            // SAFETY: pipes and sockets take null offsets.
             let moved = unsafe {
                 libc::splice(
                     self.from.as_raw_fd(),
@@ -302,7 +302,7 @@ impl Pipe {
 struct Control {
     bytes: Aligned,
     length: usize,
-    /// Where the IV is, and where the length of the additional data is; 0 when there is none.
+    /// The offsets of the IV and of the length of the additional data; 0 when there is none.
     iv_at: usize,
     aad_length_at: usize,
 }
@@ -366,7 +366,7 @@ fn address(interface: &str, driver: &str) -> Option<libc::sockaddr_alg> {
     for (field, name) in
         [(&mut address.salg_type[..], interface), (&mut address.salg_name[..], driver)]
     {
-        // The zero that ends a name has to fit too, and none may be inside it.
+        // The terminating zero has to fit too, and the name may contain no zero.
         let room = field.len() - 1;
         field[..room].get_mut(..name.len())?.copy_from_slice(name.as_bytes());
         if name.contains('\0') {
@@ -419,7 +419,7 @@ fn short(verb: &str, bytes: usize, expected: usize) -> io::Error {
     io::Error::other(format!("the kernel {verb} {bytes} of {expected} bytes"))
 }
 
-/// From this length on, a pipe costs less than copying.
+/// The length in bytes from which a pipe costs less than copying.
 const LENT_FROM: usize = 8192;
 
 const HEADER_LENGTH: usize = size_of::<usize>() + 2 * size_of::<libc::c_int>();

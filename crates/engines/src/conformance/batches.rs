@@ -151,5 +151,5 @@ fn key_length(subject: &Subject<'_>) -> usize {
     subject.cipher.key_length()
 }
 
-/// Around the numbers of lanes that SIMD engines have.
+/// Sizes around the numbers of lanes of SIMD engines.
 const SIZES: [usize; 16] = [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64, 65];

@@ -150,7 +150,7 @@ impl Subject<'_> {
         }
     }
 
-    /// Paddings that the cipher takes.
+    /// The paddings that the cipher accepts.
     pub(super) fn paddings(&self) -> &'static [Padding] {
         if self.cipher.block_length() > 1 {
             &[Padding::None, Padding::Pkcs7]
@@ -159,7 +159,7 @@ impl Subject<'_> {
         }
     }
 
-    /// The message length next to `length` that the cipher takes.
+    /// The shortest message length from `length` on that the cipher accepts.
     pub(super) fn fit(&self, length: usize, padding: Padding) -> usize {
         match padding {
             Padding::Pkcs7 => length,
@@ -294,7 +294,7 @@ fn describe(message: &Message, batch: usize) -> String {
     )
 }
 
-/// The byte with which outputs and their surroundings are filled beforehand.
+/// The byte that fills outputs and their surroundings beforehand.
 pub(super) const FILL: u8 = 0xA5;
 
 /// Length of the guard bytes after an output.

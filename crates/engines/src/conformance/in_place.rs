@@ -15,7 +15,7 @@ fn works_in_place(subject: &Subject<'_>) -> bool {
     matches!(subject.cipher.mode(), Mode::Ecb | Mode::Cbc | Mode::Ctr)
 }
 
-/// Longer than any internal buffer, and continued after another engine.
+/// Messages longer than any internal buffer, also continued after another engine.
 fn as_elsewhere(subject: &Subject<'_>) -> Verdict {
     let block = 16;
     for length in [0, 1, 15, 16, 17, 256, 4_099, 16_384, 16_400, 50_003] {

@@ -6,8 +6,8 @@
 //! Without a vector, the expected result is that of the `openssl` engine, or the engine's own if
 //! `openssl` lacks the cipher.
 //!
-//! It exists under the feature `conformance`, for the tests of other crates and of engines
-//! that live elsewhere.
+//! The suite exists under the feature `conformance`, for the tests of other crates and of engines
+//! elsewhere.
 
 mod batches;
 mod harness;
@@ -94,7 +94,7 @@ fn row(subject: &Subject<'_>, vectors: &[Vector]) -> Row {
 struct Check {
     /// The property that it checks.
     claim: &'static str,
-    /// Whether it applies to the cipher and direction.
+    /// Returns whether the check applies to the cipher and direction.
     applies: fn(&Subject<'_>) -> bool,
     run: fn(&Subject<'_>) -> Verdict,
 }

@@ -110,7 +110,8 @@ impl Field {
         Ok(field)
     }
 
-    /// The output when the records but the first `done` are processed, and the rejected ones.
+    /// Returns the output after processing all records but the first `done`, and the rejected
+    /// records.
     fn process(&self, subject: &Subject<'_>, done: usize) -> Result<(Vec<u8>, Rejected), String> {
         let &Subject { cipher, direction, .. } = subject;
         let mut output = vec![CANARY; self.layout.count * self.layout.output_stride];

@@ -9,7 +9,7 @@ use evener_core::{Cipher, Description, Direction};
 pub struct Report {
     /// The engine's name and details.
     pub engine: String,
-    /// One for each cipher and direction that the engine offers.
+    /// One row for each cipher and direction that the engine offers.
     pub rows: Vec<Row>,
     /// Failures of the engine as a whole.
     pub failures: Vec<String>,
@@ -39,7 +39,7 @@ impl Report {
         Report { engine, rows: Vec::new(), failures: Vec::new() }
     }
 
-    /// Whether the engine offers something and nothing went wrong. A cipher for which no
+    /// Returns whether the engine offers something and nothing went wrong. A cipher for which no
     /// vector was run counts as a failure.
     pub fn passed(&self) -> bool {
         !self.rows.is_empty()

@@ -98,7 +98,7 @@ struct Spoiled {
     cipher: Cipher,
     direction: Direction,
     has_key: bool,
-    /// The first key at each address.
+    /// The first key, with its address.
     seen: Option<(usize, Key)>,
 }
 

@@ -1,4 +1,4 @@
-//! Opening sessions, and several of them at once.
+//! Opens sessions, also several at once.
 
 use std::thread;
 

@@ -1,4 +1,4 @@
-//! Published vectors, and running them.
+//! Reads and runs published vectors.
 
 use evener_core::{Cipher, Direction, Iv, Key, Outcome, Padding};
 
@@ -15,12 +15,12 @@ pub(super) struct Vector {
     pub(super) padding: Padding,
     /// `None` when the ciphertext must be rejected.
     pub(super) plaintext: Option<Vec<u8>>,
-    /// With the tag, if there is one.
+    /// The ciphertext, with the tag if there is one.
     pub(super) ciphertext: Vec<u8>,
 }
 
 impl Vector {
-    /// Whether it applies to the direction: a forgery can't be encrypted.
+    /// Returns whether the vector applies to the direction: a forgery can't be encrypted.
     pub(super) fn is_for(&self, direction: Direction) -> bool {
         direction == Direction::Decrypt || !self.is_forged()
     }

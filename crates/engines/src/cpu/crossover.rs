@@ -20,7 +20,7 @@ impl Crossover {
     /// No batch.
     pub const NEVER: Crossover = Crossover { least_messages: usize::MAX, most_bytes: 0 };
 
-    /// Whether a batch with this number of messages and total of bytes goes to `lanes`.
+    /// Returns whether a batch with this number of messages and total of bytes goes to `lanes`.
     pub fn prefers_lanes(self, messages: usize, bytes: usize) -> bool {
         messages >= self.least_messages && bytes / messages.max(1) <= self.most_bytes
     }
@@ -60,10 +60,10 @@ impl Crossovers {
 }
 
 /// The result of `evener engines --calibrate KERNEL` on an AMD EPYC of the fourth generation,
-/// against OpenSSL 3.6 with the same instructions (`OPENSSL_ia32cap`). For CBC encryption of two
-/// messages both are equally fast; of four, `lanes` is twice as fast. The ARM kernels were only
-/// emulated so far, so they are used only where they must be faster: CBC encryption of several
-/// messages. Less than eight of them take as long as eight with ARMv7's.
+/// against OpenSSL 3.6 with the same instructions (`OPENSSL_ia32cap`). CBC encryption of two
+/// messages is equally fast with both; of four, `lanes` is twice as fast. The ARM kernels have only
+/// been emulated so far, so they are used only where they must be faster: for CBC encryption of
+/// several messages. The ARMv7 kernel takes as long for fewer than eight messages as for eight.
 fn usual(kernel: &str, mode: Mode, direction: Direction) -> Crossover {
     let up_to = |most_bytes| Crossover { most_bytes, ..Crossover::ALWAYS };
     match (kernel, mode, direction) {

@@ -43,7 +43,7 @@ pub fn cache_directory() -> Option<PathBuf> {
     Some(cache.join("evener"))
 }
 
-/// The file of this name in the user's cache directory.
+/// The calibration file in the user's cache directory.
 pub(super) fn path() -> Option<PathBuf> {
     Some(cache_directory()?.join("cpu.json"))
 }
@@ -96,10 +96,10 @@ pub fn processor() -> String {
 
 const VERSION: u32 = 1;
 
-/// Number of bytes read of the system's list of processors.
+/// The number of bytes to read of the system's list of processors.
 const FIRST_PROCESSOR: u64 = 2048;
 
-/// The longest file that is read, in bytes.
+/// The longest file to read, in bytes.
 const LONGEST: u64 = 1 << 16;
 
 #[cfg(test)]

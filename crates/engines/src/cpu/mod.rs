@@ -31,8 +31,8 @@ use kept::MeasuredOn;
 pub use kept::{cache_directory, processor};
 use session::CpuSession;
 
-/// Finds the engine, with the crossovers that were measured on this processor with this build,
-/// and otherwise those that are built in.
+/// Finds the engine, with the crossovers measured on this processor with this build, or else the
+/// built-in ones.
 pub(crate) fn probe(parameters: &str) -> Found {
     if !parameters.is_empty() {
         return Err(unavailable(format!("it takes no parameters, such as `{parameters}`")));
@@ -50,8 +50,9 @@ pub(crate) fn probe(parameters: &str) -> Found {
     Ok(vec![Arc::new(CpuEngine::new(openssl, Some(lanes), crossovers))])
 }
 
-/// Measures for every cipher of `lanes` for which batches it is faster than `openssl`, by CPU time,
-/// in at most 50 ms per cipher. The kernel is one that `lanes:KERNEL` names; empty for the fastest.
+/// Measures, for every cipher of `lanes`, the batches for which it is faster than `openssl`, by CPU
+/// time, in at most 50 ms per cipher. `kernel` is the KERNEL of `lanes:KERNEL`; empty for the
+/// fastest.
 ///
 /// # Errors
 /// When one of the two is not available, or fails.

@@ -21,7 +21,7 @@ impl CpuSession {
         CpuSession { openssl, lanes, crossover }
     }
 
-    /// The faster one for this number of messages and total of bytes.
+    /// The faster session for this number of messages and total of bytes.
     fn pick(&mut self, messages: usize, bytes: usize) -> &mut dyn Session {
         match self.crossover.prefers_lanes(messages, bytes) {
             true => &mut *self.lanes,

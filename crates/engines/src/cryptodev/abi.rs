@@ -11,8 +11,8 @@ use evener_core::{Cipher, Mode};
 
 /// The device's number of a cipher (`enum cryptodev_crypto_op_t`).
 ///
-/// XTS is left out: the device takes whole blocks of it only, and Evener's messages have any
-/// length from one block.
+/// XTS is left out: the device takes only whole blocks of it, and Evener's messages have any length
+/// from one block.
 pub(super) fn algorithm(cipher: Cipher) -> Option<u32> {
     use Cipher::{BfCbc, Camellia128Cbc, Camellia192Cbc, Camellia256Cbc, DesEde3Cbc};
     match (cipher, cipher.mode()) {
@@ -134,7 +134,8 @@ mod tests {
         ]
     }
 
-    /// What a C compiler makes of the header on i386, x86-64 and 32-bit and 64-bit ARM alike.
+    /// The layout that a C compiler gives the header, on i386, x86-64 and 32-bit and 64-bit ARM
+    /// alike.
     #[test]
     fn both_dialects_are_the_headers() {
         assert_eq!(layout::<u64>(), [48, 16, 40, 48, 16, 40, 72, 16, 64]);

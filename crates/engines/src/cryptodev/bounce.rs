@@ -1,4 +1,4 @@
-//! Memory with the alignment that a driver needs, and where a part of a message lies.
+//! Memory with the alignment that a driver needs, and the buffers for a part of a message.
 
 use evener_core::WipedBuffer;
 
@@ -31,7 +31,7 @@ pub(super) fn is_aligned(data: &[u8], alignment: usize) -> bool {
     data.as_ptr().addr().is_multiple_of(alignment)
 }
 
-/// Number of requests at once: every ring has at least this many slots.
+/// The number of requests at once: every ring has at least this many slots.
 pub(super) const TOGETHER: usize = 16;
 
 /// Buffers for requests with unaligned data.
@@ -69,8 +69,8 @@ pub(super) fn collect(part: &mut Part<'_>, bounce: &mut Bounce, alignment: usize
     }
 }
 
-/// The most that one request carries of a message that goes in parts, in bytes: whole pages
-/// and blocks, and below the 64 KiB less one byte that OCF's drivers take at most.
+/// The longest part of a message in one request, in bytes: whole pages and blocks, and below the 64
+/// KiB less one byte that OCF's drivers take at most.
 pub(super) const PART_LENGTH: usize = 15 * 4096;
 
 #[cfg(test)]

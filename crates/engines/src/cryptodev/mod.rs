@@ -1,6 +1,6 @@
 //! Crypto devices through `/dev/crypto`, the interface of OpenBSD's Cryptographic Framework
 //! (Keromytis, Wright and de Raadt, "The Design of the OpenBSD Cryptographic Framework", 2003)
-//! as cryptodev-linux has it.
+//! as cryptodev-linux implements it.
 //!
 //! The kernel chooses the driver of the highest priority for each cipher, and may choose another
 //! one for the next session: if a device disappears, a software driver replaces it. Plain

@@ -39,12 +39,12 @@ impl Patience {
     }
 }
 
-/// Whether a signal ended the request. A broken driver may always say so.
+/// Returns whether a signal ended the request. A broken driver may always report that.
 pub(super) fn is_interrupted(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::Interrupted
 }
 
-/// Whether the device has no slot for a request now, or no result yet.
+/// Returns whether the device has no slot for a request now, or no result yet.
 pub(super) fn is_busy(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EBUSY))
 }

@@ -67,7 +67,7 @@ pub(super) fn services(choice: Choice<'_>, waiter: &Waiter) -> Result<Vec<Servic
     })
 }
 
-/// Checks by the device's information whether a session may be used; the error is the reason why
+/// Checks, by the device's information, whether a session may be used. The error is the reason why
 /// not. Every session is checked, because the kernel may use another driver for each.
 pub(super) fn check_session(service: &Service, facts: &SessionFacts) -> Result<(), String> {
     let Service { driver, is_hardware, alignment, takes_any, .. } = service;
@@ -128,10 +128,10 @@ fn all_services(waiter: &Waiter) -> Result<Vec<Service>, String> {
     }
 }
 
-/// Waits until no other process probes the device, and locks it against them until the returned
-/// guard is dropped. Many processes that probe at once would take each other's sessions, and the
-/// retries would keep the device busy. If the lock does not come, because its holder was stopped,
-/// this process probes without it.
+/// Waits until no other process probes the device, and locks it until the returned guard is
+/// dropped. Many processes that probe at once would take each other's sessions, and the retries
+/// would keep the device busy. If the lock does not come, because its holder was stopped, this
+/// process probes without it.
 fn wait_for_turn() -> Option<Device> {
     let (give, turn) = mpsc::channel();
     // The wait for a lock can't be cancelled. A lock that comes too late is released.
@@ -144,7 +144,7 @@ fn wait_for_turn() -> Option<Device> {
     turn.recv_timeout(LONGEST_TURN).ok()
 }
 
-/// Whether the device has asynchronous requests.
+/// Returns whether the device has asynchronous requests.
 fn takes_several(service: &Service) -> bool {
     let try_one = || -> io::Result<()> {
         let device = Device::open()?;
@@ -234,7 +234,7 @@ pub(super) fn absence(error: &io::Error) -> String {
     }
 }
 
-/// Why a session could not be started.
+/// The reason why a session could not be started.
 pub(super) fn refusal(error: &io::Error) -> String {
     let words = shown_error(error);
     match error.raw_os_error() {
@@ -253,7 +253,7 @@ pub(super) fn refusal(error: &io::Error) -> String {
 /// kernel's drivers needs.
 const SAFE_ALIGNMENT: usize = 128;
 
-/// Two blocks of the longest, in bytes.
+/// Two of the longest blocks, in bytes.
 const TRIAL_LENGTH: usize = 32;
 
 /// The drivers of the ciphers, each once, marked as hardware or software.

@@ -49,7 +49,7 @@ impl CryptodevSession {
         })
     }
 
-    /// Does one job and returns how many bytes it wrote.
+    /// Processes one job and returns the number of bytes that it wrote.
     fn perform(&mut self, job: &mut Job<'_>) -> Result<usize, Stop> {
         job.check(self.cipher, self.direction)?;
         self.load_key(job)?;
@@ -78,7 +78,7 @@ impl CryptodevSession {
         }
     }
 
-    /// ECB, CBC and CTR: in parts of a size that every device takes.
+    /// Processes ECB, CBC and CTR in parts of a size that every device accepts.
     fn perform_chained(&mut self, job: &mut Job<'_>) -> Result<usize, Stop> {
         let mut parts = Parts::of(job, self.cipher, self.direction);
         while let Some(mut part) = parts.next(job, PART_LENGTH) {
@@ -92,8 +92,8 @@ impl CryptodevSession {
         Ok(parts.finish(job)?)
     }
 
-    /// GCM. The device appends the tag to the data, so decrypting needs more space than the output
-    /// has.
+    /// Processes GCM. The device appends the tag to the data, so decrypting needs more space than
+    /// the output has.
     fn perform_aead(&mut self, job: &mut Job<'_>) -> Result<usize, Stop> {
         if job.aad.len() > LONGEST_AAD {
             let reason = format!(
@@ -141,7 +141,7 @@ impl CryptodevSession {
     }
 }
 
-/// The additional data that the device takes: it copies it to a page.
+/// The longest additional data that the device accepts, in bytes: it copies the data to a page.
 const LONGEST_AAD: usize = 4096;
 
 const _: () = assert!(TAG_LENGTH <= PART_LENGTH);

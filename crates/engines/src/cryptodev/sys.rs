@@ -33,7 +33,7 @@ pub(super) struct SessionId {
 pub(super) struct SessionFacts {
     /// The kernel's name of its driver; empty if the device does not report it.
     pub(super) driver: String,
-    /// The driver's hardware is not reachable from user space otherwise: it is not an instruction
+    /// True if user space can't reach the driver's hardware otherwise: it is not an instruction
     /// set.
     pub(super) is_kernel_only: bool,
     /// Addresses of data should be multiples of this, in bytes; a power of two.
@@ -49,7 +49,7 @@ impl Device {
     /// the device releases it. Processes get it in order of arrival.
     ///
     /// # Errors
-    /// Those of `flock`, for example if the file system has no locks.
+    /// The errors of `flock`, for example if the file system has no locks.
     pub(super) fn wait_for_turn(&self) -> io::Result<()> {
         self.0.lock()
     }
@@ -105,9 +105,9 @@ impl Device {
         data: &mut Data<'_>,
     ) -> io::Result<()> {
         let mut operation = data.operation(id, direction, &iv)?;
-        // SAFETY: CIOCCRYPT reads and writes one `crypt_op`; it reads an IV of the cipher's
-        // length, and reads and writes the data, all of which `operation` vouches for. It is done with them when it
-        // returns. Without COP_FLAG_WRITE_IV it does not write to the IV.
+        // SAFETY: CIOCCRYPT reads and writes one `crypt_op`. It reads an IV of the cipher's length,
+        // and reads and writes the data; `operation` vouches for all of these. It is done with them
+        // when it returns. Without COP_FLAG_WRITE_IV it does not write to the IV.
         unsafe { self.request(CIOCCRYPT, &mut operation) }
     }
 
@@ -115,7 +115,7 @@ impl Device {
     /// all is done.
     ///
     /// # Errors
-    /// The device refused (EINVAL if it has no asynchronous requests), or failed at some of the
+    /// When the device refuses (EINVAL if it has no asynchronous requests), or fails at some of the
     /// data; it does not report at which. The device is then closed.
     pub(super) fn transform_all(
         self,
@@ -199,10 +199,10 @@ impl Device {
             iv: iv.as_ptr().cast_mut(),
             iv_length: iv.len() as u32,
         };
-        // SAFETY: CIOCAUTHCRYPT reads and writes one `crypt_auth_op`; it reads the additional
-        // data and the IV, for the lengths given, and in the data it reads `length` bytes and
-        // writes at most those and, when encrypting, the tag behind them, which the data has
-        // room for. It returns when it is done with all of them.
+        // SAFETY: CIOCAUTHCRYPT reads and writes one `crypt_auth_op`. It reads the additional data
+        // and the IV, for the lengths given. In the data it reads `length` bytes and writes at most
+        // those and, when encrypting, the tag after them, which the data has room for. It returns
+        // when it is done with all of them.
         unsafe { self.request(CIOCAUTHCRYPT, &mut operation) }
     }
 

@@ -37,7 +37,8 @@ impl CryptodevSession {
         self.process_one_by_one(&mut batch[done..])
     }
 
-    /// Processes jobs with the same key; or returns false, with all of them pending.
+    /// Processes jobs with the same key. Returns false after a failure, with all unsettled jobs
+    /// pending.
     fn perform_group(
         &mut self,
         group: &mut [Job<'_>],
@@ -74,7 +75,7 @@ impl CryptodevSession {
         Ok(true)
     }
 
-    /// Processes the messages side by side, a part for each slot at a time, until all are done.
+    /// Processes the messages side by side, one part per slot at a time, until all are done.
     fn perform_waves(
         &mut self,
         group: &mut [Job<'_>],

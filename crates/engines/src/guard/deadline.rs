@@ -6,10 +6,10 @@
 //! thread, session and buffers are abandoned. The caller's buffers were never used, and its jobs
 //! are still pending.
 //!
-//! An engine that [lends memory](Engine::buffer) would gain nothing if its data was copied there. So a
-//! [`Parcel`] goes to its thread as it is, and its outputs stay there if anything goes wrong; the caller
-//! gets new ones. Copies for such an engine lie in its own memory. What a batch that failed has written
-//! to is freed after the session is closed, because the device may still be at work.
+//! An engine that [lends memory](Engine::buffer) would gain nothing if its data was copied there.
+//! So a [`Parcel`] goes to its thread uncopied. If anything goes wrong, its outputs stay there, and
+//! the caller gets new ones. Copies for such an engine are in its own memory. The outputs of a
+//! failed batch are freed after the session is closed, because the device may still be at work.
 use std::io;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -38,21 +38,21 @@ pub(super) struct HelperSession {
     cipher: Cipher,
     direction: Direction,
     deadline: Duration,
-    /// Whether the engine has memory of its own for the parcel, as long as it gives some in time.
+    /// True as long as the engine provides its own memory for the parcel in time.
     lends: bool,
     /// The channels to and from the helper; `None` after it was abandoned.
     channels: Option<Channels>,
-    /// The helper's, which steps back when it is abandoned.
+    /// The helper's thread, which steps back when it is abandoned.
     thread: Arc<Thread>,
-    /// Ends all waits for the helper, and has nobody wait for the session's end.
+    /// Ends all waits for the helper. With a recall, nobody waits until the session is closed.
     recall: Option<Recall>,
-    /// For copies of jobs.
+    /// Holds copies of jobs.
     copies: Parcel,
     cpu: Duration,
 }
 
 impl HelperSession {
-    /// Has an engine's own session work on a thread, with this time limit for what it does.
+    /// Runs an engine's own session on a thread, with this time limit for its calls.
     ///
     /// # Errors
     /// When no thread could be started.
@@ -80,8 +80,8 @@ impl HelperSession {
         })
     }
 
-    /// Waits for the helper's reply; abandons the helper if there is none within `limit`, or when the
-    /// recall is called.
+    /// Waits for the helper's reply. Abandons the helper if none comes within the time limit, or
+    /// when the recall is called.
     fn wait(&mut self, bytes: u64) -> Result<Parcel, EngineError> {
         let limit = self.deadline.saturating_add(longest_work(bytes));
         let Some((_, replies)) = &self.channels else {
@@ -103,7 +103,7 @@ impl HelperSession {
         }
     }
 
-    /// Has a helper let all others go first that computes for long, while cores work as well.
+    /// Makes a helper that computes for long yield to all other threads, while cores work too.
     fn step_back_if_it_computes(&self, replies: &Mailbox<Reply>, bytes: u64, limit: Duration) {
         let (begun, longest) =
             (Instant::now(), LONGEST_COMPUTING + Duration::from_nanos(bytes.saturating_mul(10)));
@@ -120,7 +120,7 @@ impl HelperSession {
         }
     }
 
-    /// Has the helper do a batch, and owns it again afterwards.
+    /// Passes a batch to the helper, and takes it back when the helper has processed it.
     fn process_there(&mut self, parcel: &mut Parcel) -> Result<(), EngineError> {
         let bytes = bytes(parcel);
         if let Some((requests, _)) = &self.channels {
@@ -147,7 +147,7 @@ impl Session for HelperSession {
         let (engine, lends) = (&self.engine, &mut self.lends);
         let mut lend = |bytes| {
             let lent = lends.then(|| buffer_within(engine, bytes, self.deadline))?;
-            // One that hangs is not asked again.
+            // An engine that hangs is not asked again.
             *lends = lent.is_ok();
             lent.unwrap_or_default()
         };
@@ -159,7 +159,7 @@ impl Session for HelperSession {
     }
 
     fn process_parcel(&mut self, parcel: &mut Parcel) -> Result<(), EngineError> {
-        // What is settled has a result already, which must not be left behind.
+        // Settled jobs already have results, which must not be left behind.
         let is_new = parcel.outcomes().iter().all(|outcome| *outcome == Outcome::Pending);
         if self.lends && is_new {
             return self.process_there(parcel);
@@ -203,30 +203,31 @@ impl Drop for HelperSession {
     }
 }
 
-/// The time that the slowest healthy module takes for a batch, beside the time limit: the same for a
-/// message of 16 bytes and for one of a gigabyte would retire a module that is only slow.
+/// The time that the slowest healthy module takes for a batch, in addition to the time limit. The
+/// same limit for messages of 16 bytes and of a gigabyte would retire a module that is only slow.
 fn longest_work(bytes: u64) -> Duration {
     Duration::from_secs(bytes / LEAST_BYTES_A_SECOND)
 }
 
-/// The length of a batch's messages.
+/// The length of a batch's messages and additional data, in bytes.
 fn bytes(parcel: &Parcel) -> u64 {
     let length = |range: &Range<usize>| range.len() as u64;
     parcel.jobs().iter().map(|job| length(&job.aad) + length(&job.input)).sum()
 }
 
-/// A module that does less in a second counts as one that hangs.
+/// A module that processes fewer bytes in a second counts as hanging.
 const LEAST_BYTES_A_SECOND: u64 = 64 << 10;
 
-/// How much CPU time a batch may take from the cores that work meanwhile, beside ten nanoseconds for each
-/// byte (a small processor copies it twice in that), and how often to look at it.
+/// The CPU time that a batch may take from the cores that work meanwhile, in addition to ten
+/// nanoseconds for each byte (a small processor copies it twice in that), and the interval between
+/// checks.
 const LONGEST_COMPUTING: Duration = Duration::from_millis(4);
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// Time limit for closing a session.
 const LONGEST_CLOSING: Duration = Duration::from_secs(2);
 
-/// To and from a helper.
+/// The channels to and from a helper.
 type Channels = (SyncSender<Parcel>, Mailbox<Reply>);
 
 /// A reply of the helper.
@@ -237,7 +238,7 @@ struct Reply {
     cpu: Duration,
 }
 
-/// Starts a helper, which works with a session. By itself, as [`ask`].
+/// Starts a helper that works with a session. A separate function for the same reason as [`ask`].
 #[inline(never)]
 fn start(
     engine: Arc<dyn Engine>,
@@ -250,11 +251,11 @@ fn start(
     let help = move || {
         let _registered = thread.begin();
         foreign::begin();
-        // Dropped after the session, because its device may write to them until then.
+        // Dropped after the session, because its device may write to these parcels until then.
         let mut kept = Vec::new();
         let mut is_left = false;
         while let Ok(mut parcel) = requests.recv() {
-            // Through jobs, because only the parcel knows what belongs to which.
+            // As jobs, because only the parcel knows which data belongs to which job.
             let done = catch_unwind(AssertUnwindSafe(|| parcel.through_jobs(&mut *session)));
             let result = match done {
                 Ok(Ok(())) => Ok(parcel),
@@ -267,7 +268,7 @@ fn start(
                     Err(failed(&engine, PANICKED.to_owned()))
                 }
             };
-            // The caller takes no reply after the deadline. Then what it would have got comes back.
+            // After the deadline the caller takes no reply, and `send` returns it.
             let reply = Reply { result, cpu: thread_cpu_time() };
             if let Err(unheard) = to_caller.send(reply) {
                 kept.extend(unheard.result);

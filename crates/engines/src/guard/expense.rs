@@ -1,7 +1,7 @@
-//! The cost of recomputing every job of a session, beside the time that its engine takes for them.
+//! The cost of recomputing every job of a session, compared with the time that its engine takes.
 //!
-//! On a processor with AES instructions `openssl` recomputes a job in a small part of the time that a
-//! token or a slow device takes for it. There the guard verifies every job. Elsewhere it verifies
+//! On a processor with AES instructions `openssl` recomputes a job in a small part of the time that
+//! a token or a slow device takes for it. There the guard verifies every job. Elsewhere it verifies
 //! samples.
 
 use std::time::Duration;
@@ -11,9 +11,9 @@ use evener_core::Job;
 /// The jobs of one session so far.
 #[derive(Default)]
 pub(super) struct Expense {
-    /// By the engine.
+    /// The jobs that the engine processed.
     done: Effort,
-    /// By the reference engine.
+    /// The jobs that the reference engine recomputed.
     recomputed: Effort,
 }
 
@@ -43,9 +43,9 @@ impl Expense {
         self.recomputed.add(size, time);
     }
 
-    /// Whether recomputing all jobs would take at most [`MOST`] of the engine's time, where so many
-    /// sessions share a core. Sums over the whole session decide, so that an engine which begins to
-    /// skip its work is not verified less for being fast.
+    /// Returns whether recomputing all jobs would take at most [`MOST`] of the engine's time if
+    /// this many sessions share a core. Sums over the whole session decide, so that an engine that
+    /// begins to skip its work is not verified less for being fast.
     pub(super) fn is_small(&self, sessions: usize) -> bool {
         let Effort { size, time } = self.recomputed;
         if size == 0 {
@@ -56,12 +56,12 @@ impl Expense {
     }
 }
 
-/// The size of a job for this purpose, in bytes: a short one costs more than its bytes.
+/// The size of a job for this purpose, in bytes. A short job costs more than its bytes.
 pub(super) fn size(job: &Job<'_>) -> u64 {
     size_of(job.aad.len() + job.input.len())
 }
 
-/// As [`size`], for a record of so many bytes.
+/// As [`size`], for a record of this many bytes.
 pub(super) fn size_of(bytes: usize) -> u64 {
     (bytes as u64).saturating_add(CALL)
 }
@@ -69,7 +69,7 @@ pub(super) fn size_of(bytes: usize) -> u64 {
 /// The part of a core's time that recomputing every job may take.
 const MOST: f64 = 0.05;
 
-/// A job of no bytes takes as long as this many bytes.
+/// An empty job takes as long as this many bytes.
 const CALL: u64 = 1024;
 
 #[cfg(test)]

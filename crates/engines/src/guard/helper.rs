@@ -1,4 +1,4 @@
-//! A thread that works in an engine, and may be left behind there.
+//! A thread that works in an engine and may be left behind.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -13,8 +13,8 @@ use rustix::time::{ClockId, clock_gettime};
 use super::sys::{cpu_time_of, run_when_idle};
 use crate::patience::Missed;
 
-/// A helper's thread: its number for the system, from its beginning to its end. The system may give the
-/// number to another thread afterwards, so the thread takes it away under the lock before it ends.
+/// A helper's thread: its number in the system while it runs. The system may give the number to
+/// another thread afterwards, so the thread removes it under the lock before it ends.
 #[derive(Default)]
 pub(super) struct Thread(Mutex<Option<Pid>>);
 
@@ -27,8 +27,8 @@ impl Thread {
         Registered(self)
     }
 
-    /// Lets all others go before the thread, which is left behind: a driver that computes for ever is
-    /// to take no time from them. Everybody may do so.
+    /// Gives the thread the lowest priority, so that a driver that computes for ever takes no time
+    /// from other threads. This needs no privilege.
     pub(super) fn step_back(&self) {
         #[cfg(target_os = "linux")]
         if let Some(thread) = *self.lock() {
@@ -36,7 +36,7 @@ impl Thread {
         }
     }
 
-    /// The CPU time that the thread has used; zero where that can't be told.
+    /// The CPU time that the thread has used; zero where that is unknown.
     pub(super) fn cpu_time(&self) -> Duration {
         #[cfg(target_os = "linux")]
         if let Some(thread) = *self.lock() {
@@ -60,8 +60,8 @@ impl Drop for Registered<'_> {
     }
 }
 
-/// Has threads of drivers that compute let all others go first. They have the name of the thread that has
-/// started them, and are none of this program's.
+/// Gives drivers' threads that compute the lowest priority. They have the name of the thread that
+/// started them, and are not this program's own.
 pub(super) fn have_drivers_step_back() {
     #[cfg(target_os = "linux")]
     for thread in std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
@@ -78,7 +78,7 @@ pub(super) fn have_drivers_step_back() {
 /// The threads of all helpers.
 static OWN: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
 
-/// The name of a helper's thread, which those that it starts have as well.
+/// The name of a helper's thread, which the threads that it starts inherit.
 pub(super) const NAME: &str = "evener-module";
 
 /// The name of the threads that look for modules.
@@ -91,11 +91,11 @@ fn step_back(thread: Pid) {
     run_when_idle(thread);
 }
 
-/// A thread of a driver that has computed for so long is one that computes.
+/// A driver's thread that has used more CPU time than this counts as computing.
 #[cfg(target_os = "linux")]
 const LONG: Duration = Duration::from_millis(4);
 
-/// The nice value of those that all others go before.
+/// The nice value of the lowest priority.
 #[cfg(target_os = "linux")]
 pub(super) const LOWEST: i32 = 19;
 
@@ -105,10 +105,10 @@ pub(super) fn thread_cpu_time() -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
 }
 
-/// How much of the stack may hold keys, in bytes.
+/// The size of the stack that may hold keys, in bytes.
 pub(super) const STACK: usize = 16 << 10;
 
-/// The error of a wait that was in vain.
+/// The error of a wait without an answer.
 pub(super) fn missed(
     engine: &Arc<dyn Engine>,
     action: &str,

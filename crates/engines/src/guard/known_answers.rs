@@ -9,8 +9,8 @@ use evener_core::{
 /// padded and of odd lengths where the cipher allows it, and a forged one for authenticated
 /// ciphers. Returns whether all results are right.
 ///
-/// A session that has a key is tested with it. To change keys, some devices end a session and start
-/// another, and others take its place meanwhile.
+/// A session that has a key is tested with that key. Some devices change keys by ending a session
+/// and starting another, and another session may take its place meanwhile.
 ///
 /// # Errors
 /// As [`Session::process`].
@@ -34,7 +34,7 @@ struct Question {
     padding: Padding,
     input: Vec<u8>,
     output: Vec<u8>,
-    /// `None` when it must be rejected.
+    /// `None` when the input must be rejected.
     answer: Option<Vec<u8>>,
 }
 
@@ -115,8 +115,8 @@ fn bytes(seed: u8, length: usize) -> Vec<u8> {
     (0..length).map(|index| (index as u8).wrapping_mul(73) ^ seed.wrapping_mul(29)).collect()
 }
 
-/// One block, some, a Cobblestone chunk, and one that fills no block.
+/// One block, several blocks, a Cobblestone chunk, and a length that is no whole number of blocks.
 const LENGTHS: [usize; 4] = [16, 1_024, 16_384, 1_001];
 
-/// Of all ciphers, and the length of a tag, in bytes.
+/// The longest block of all ciphers, and the length of a tag, in bytes.
 const LONGEST_BLOCK: usize = 16;

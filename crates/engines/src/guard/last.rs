@@ -50,12 +50,12 @@ impl LastJob {
         self.job = Some(Copied { iv, key: key.cloned(), padding, aad, input, result, room });
     }
 
-    /// A later job was verified.
+    /// Drops the copy, because a later job was verified or the copy must not be used.
     pub(super) fn forget(&mut self) {
         self.job = None;
     }
 
-    /// Verifies the job, once.
+    /// Passes the job to `judge`, once.
     pub(super) fn judged<T>(&mut self, judge: impl FnOnce(&Job<'_>) -> T) -> Option<T> {
         let Copied { iv, key, padding, aad, input, result, room } = self.job.take()?;
         let (aad, rest) = self.bytes.split_at(aad);

@@ -1,5 +1,5 @@
-//! Engines that are busy with what nobody waits for: an opening, or the work of a thread that was left
-//! behind.
+//! Engines that are busy with work that nobody waits for: an opening, or the work of a thread that
+//! was left behind.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, Once};
@@ -11,9 +11,9 @@ use evener_core::{Engine, IgnorePoison, Recall};
 use super::sys::at_exit;
 use crate::patience::Missed;
 
-/// A thread in an engine for which nobody waits. An engine has one opening at a time.
+/// A thread that works in an engine and that nobody waits for. An engine has one opening at a time.
 pub(super) struct Busy {
-    /// The engine's address, which is its own as long as the thread has it.
+    /// The engine's address, which is unique as long as the thread holds the engine.
     engine: usize,
 }
 
@@ -71,19 +71,19 @@ fn address(engine: &Arc<dyn Engine>) -> usize {
     Arc::as_ptr(engine).cast::<()>().addr()
 }
 
-/// How many sessions are being closed by their threads.
+/// The number of sessions that their threads are closing.
 static CLOSING: AtomicUsize = AtomicUsize::new(0);
 
-/// A session's thread is about to close it. When the process ends, its drivers are destroyed; that waits for
-/// such a thread for a second.
+/// Records that a session's thread is about to close it. The end of the process waits for such
+/// threads, for a second at most, before it destroys the drivers.
 pub(super) fn begin_closing() {
     static WAITS: Once = Once::new();
-    // Later than the drivers, whose own functions are called after this one then.
+    // Registered after the drivers' own functions, and therefore called before them.
     WAITS.call_once(|| at_exit(wait_for_closing));
     CLOSING.fetch_add(1, Ordering::SeqCst);
 }
 
-/// The thread has closed it.
+/// Records that the thread has closed it.
 pub(super) fn end_closing() {
     CLOSING.fetch_sub(1, Ordering::SeqCst);
 }

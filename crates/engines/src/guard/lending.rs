@@ -1,4 +1,4 @@
-//! Memory that an engine lends, whose driver may hang.
+//! Memory that an engine lends. The engine's driver may hang.
 use std::sync::Arc;
 use std::time::Duration;
 use std::{io, thread};
@@ -9,11 +9,11 @@ use super::helper::{NAME, STACK};
 use crate::foreign;
 use crate::patience::{Mailbox, Missed, mailbox};
 
-/// A buffer in an engine's own memory, which a driver gives; `None` if it has none, or if the caller heeds
-/// a recall that is called.
+/// A buffer in an engine's own memory, provided by its driver; `None` if it has none, or if the
+/// caller heeds a recall that is called.
 ///
 /// # Errors
-/// When it takes longer than the deadline to find out. Then it is abandoned with its thread.
+/// When the driver takes longer than the deadline. Then the call is abandoned with its thread.
 pub(super) fn buffer_within(
     engine: &Arc<dyn Engine>,
     bytes: usize,
@@ -31,7 +31,7 @@ pub(super) fn buffer_within(
 /// The deadline has passed.
 pub(super) struct Late;
 
-/// By itself, so that its variables lie where the stack was wiped.
+/// A separate function, so that its variables are where the stack was wiped.
 #[inline(never)]
 fn ask(engine: Arc<dyn Engine>, bytes: usize) -> io::Result<Mailbox<Option<WipedBuffer>>> {
     let (sender, buffers) = mailbox(Recall::heeded().as_ref());

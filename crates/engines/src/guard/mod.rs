@@ -13,8 +13,8 @@
 //! | fails, disappears, panics | discards the results of the whole batch |
 //!
 //! After any of these the engine is out of service for all of its sessions. If the guard
-//! [retreats](Watch::retreats), the reference engine does the batch and all later jobs. Otherwise
-//! the batch stays pending, and the caller gets the error and gives the batch to another engine.
+//! [retreats](Watch::retreats), the reference engine processes the batch and all later jobs. Otherwise
+//! the batch stays pending, and the caller gets the error and passes the batch to another engine.
 //! [`Engine::account`] reports the counts.
 
 mod deadline;
@@ -52,38 +52,41 @@ use session::{Fault, GuardedSession};
 pub struct Watch {
     /// One job in this many, chosen at random, is recomputed on the reference engine and compared.
     /// The first and the last job of every session and jobs with
-    /// [`Verification::Wanted`](evener_core::Verification::Wanted) come on top. 1 for every job, 0
-    /// for none. `None` means none for CPU engines, and for modules every job as long as recomputing
-    /// them takes at most 5 % of the time that the module takes; otherwise one in 1,000.
+    /// [`Verification::Wanted`](evener_core::Verification::Wanted) are verified in addition. 1
+    /// means every job, 0 none. `None` means none for CPU engines, and for modules every job as
+    /// long as recomputing them takes at most 5 % of the time that the module takes; otherwise one
+    /// in 1,000.
     pub verify_every: Option<u64>,
-    /// Time limit for opening a session of a module and for a batch, which has a second more for each
-    /// 64 KiB of its messages. It costs two wake-ups per batch, and two copies of the data where the engine does not [lend memory](Engine::buffer); `None` for
-    /// engines that can't hang, and for benchmarks. Then only a module's first session is opened with a
-    /// time limit, that of [`Watch::default`].
+    /// The time limit for opening a session of a module and for a batch, which has a second more
+    /// for each 64 KiB of its messages. It costs two wake-ups per batch, and two copies of the data
+    /// where the engine does not [lend memory](Engine::buffer). `None` is for engines that can't
+    /// hang, and for benchmarks. Then only a module's first session is opened with a time limit,
+    /// that of [`Watch::default`].
     pub deadline: Option<Duration>,
-    /// Whether the reference engine does the jobs after the engine failed. Otherwise the session
+    /// True if the reference engine takes over after the engine failed. Otherwise the session
     /// fails, for callers with other engines.
     pub retreats: bool,
 }
 
 impl Watch {
-    /// The default for modules for whose jobs the reference engine takes long: one in this many.
+    /// The default for modules whose jobs take the reference engine long: one in this many.
     pub const USUAL: u64 = 1_000;
 
-    /// For benchmarks, which measure the engine alone: no job is recomputed, and the reference
-    /// engine does none. Sessions are still tested with known answers.
+    /// For benchmarks, which measure the engine alone: the guard recomputes no job, and the
+    /// reference engine processes none. Sessions are still tested with known answers.
     pub fn of_a_benchmark() -> Watch {
         Watch { verify_every: Some(0), deadline: None, retreats: false }
     }
 
-    /// For runs, in which other workers do the jobs of an engine that failed.
+    /// For runs, in which other workers take over the jobs of an engine that failed.
     pub fn of_a_run(verify_every: Option<u64>) -> Watch {
         Watch { verify_every, retreats: false, ..Watch::default() }
     }
 }
 
 impl Default for Watch {
-    /// The default for modules: the time limit is half a minute, and after a failure the reference engine does the jobs.
+    /// The default for modules: the time limit is half a minute, and after a failure the reference
+    /// engine processes the jobs.
     fn default() -> Watch {
         Watch { verify_every: None, deadline: Some(Duration::from_secs(30)), retreats: true }
     }
@@ -122,19 +125,19 @@ pub fn watched(engine: &Arc<dyn Engine>, watch: Watch) -> Result<Arc<dyn Engine>
     Ok(guard(Arc::clone(engine), reference::engine()?, watch.of_kind(description.kind)))
 }
 
-/// Whether it is the registry's own engine, whatever others are called.
+/// Returns whether this is the registry's own reference engine, not another of the same name.
 fn is_reference(engine: &Arc<dyn Engine>) -> bool {
     reference::engine().is_ok_and(|own| std::ptr::addr_eq(Arc::as_ptr(engine), Arc::as_ptr(&own)))
 }
 
-/// Whether an engine has a guard.
+/// Returns whether an engine has a guard.
 pub fn is_watched(engine: &Arc<dyn Engine>) -> bool {
     let any: &dyn Any = &**engine;
     any.is::<Guarded>()
 }
 
-/// The engine with a guard that never retreats, for the engine's own tests; `None` where no guard
-/// wraps it. `most` limits the guard's time limit, if it has one.
+/// The engine with a guard that never retreats, for the engine's own tests; `None` if it has no
+/// guard that retreats. `most` limits the guard's time limit, if it has one.
 pub(crate) fn alone(engine: &dyn Engine, most: Duration) -> Option<Arc<dyn Engine>> {
     let any: &dyn Any = engine;
     let guarded = any.downcast_ref::<Guarded>().filter(|guarded| guarded.watch.retreats)?;
@@ -239,7 +242,7 @@ impl Guarded {
         })
     }
 
-    /// Whether the reference engine is to be used instead, when opening fails with `error`.
+    /// Returns whether to use the reference engine instead when opening fails with `error`.
     fn retreats_from(&self, error: &EngineError) -> bool {
         let is_fault = match error {
             EngineError::Failed { .. } | EngineError::WrongResult { .. } => true,

@@ -1,4 +1,4 @@
-//! Opening sessions, beside work that goes on.
+//! Opens sessions while other work goes on.
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use std::{io, thread};
@@ -14,9 +14,9 @@ use super::left::Busy;
 use crate::foreign;
 use crate::patience::{Mailbox, mailbox};
 
-/// Opens a session on a thread, and tests it there against `reference`, if there is one; `None` if it
-/// gave a wrong answer. A caller that heeds a recall has no work that waits for the session meanwhile,
-/// so if that takes long the thread lets all others go before it.
+/// Opens a session on a thread, and tests it there against `reference`, if there is one; `None` if
+/// it gave a wrong answer. A caller that heeds a recall has no work that waits for the session. So
+/// if opening takes long for such a caller, the thread gets the lowest priority.
 pub(super) fn open(
     engine: &Arc<dyn Engine>,
     reference: Option<&Arc<dyn Engine>>,
@@ -35,8 +35,8 @@ pub(super) fn open(
         direction,
         key: key.map(copy),
     };
-    // What is moved to a place of its own, such as a channel, is copied with what lies between its
-    // fields: what was on the stack, where keys may have been.
+    // Moving a value to a place of its own, such as a channel, also copies the gaps between its
+    // fields. They hold old stack contents, where keys may have been.
     wipe_stack::<STACK>();
     let thread: Arc<Thread> = Arc::default();
     let opened = start_opening(opening, busy, Arc::clone(&thread), recall.as_ref());
@@ -57,10 +57,10 @@ pub(super) fn open(
     })
 }
 
-/// How often to look for threads that a driver starts.
+/// The interval between searches for threads that a driver started.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// For how long all openings of an engine may take time from the cores that work meanwhile.
+/// The time that all openings of an engine may take from the cores that work meanwhile.
 pub(super) struct Brief(Mutex<Duration>);
 
 impl Default for Brief {
@@ -70,7 +70,7 @@ impl Default for Brief {
 }
 
 impl Brief {
-    /// Spends at most what is left on a wait.
+    /// Waits for at most the time that is left, and subtracts the time that it took.
     fn spend(&self, wait: impl FnOnce(Duration) -> bool) -> bool {
         let left = *self.0.lock().ignore_poison();
         let begun = Instant::now();
@@ -81,7 +81,7 @@ impl Brief {
     }
 }
 
-/// A key's bytes by themselves, because what a thread is given is moved, and copies of it stay in freed
+/// A key's bytes alone. A value that a thread is given is moved, and copies of it stay in freed
 /// memory.
 fn copy(key: &Key) -> WipedBuffer {
     let mut bytes = WipedBuffer::zeros(key.len());
@@ -102,7 +102,7 @@ struct Opening {
 /// A session that was opened, and tested if it can be; `None` if it gave a wrong answer.
 type Opened = Result<Option<Box<dyn Session>>, EngineError>;
 
-/// Starts a thread that opens a session. By itself, as [`ask`].
+/// Starts a thread that opens a session. A separate function for the same reason as [`ask`].
 #[inline(never)]
 fn start_opening(
     opening: Opening,
@@ -117,7 +117,7 @@ fn start_opening(
         foreign::begin();
         let opened = opening.open();
         wipe_stack::<STACK>();
-        // Where nobody waits any more, it is closed here.
+        // If nobody waits any more, the session is closed here.
         let unwanted = sender.send(opened);
         drop((unwanted, busy));
     };
@@ -126,18 +126,19 @@ fn start_opening(
 }
 
 impl Opening {
-    /// Opens and tests the engine's own session. By itself, as [`ask`].
+    /// Opens and tests the engine's own session. A separate function for the same reason as
+    /// [`ask`].
     #[inline(never)]
     fn open(self) -> Opened {
         let Opening { engine, reference, cipher, direction, key } = self;
-        // It was a key, so it is one.
+        // These are the bytes of a valid key.
         let key = key.and_then(|bytes| Key::new(&bytes).ok());
         let request = SessionRequest { cipher, direction, key: key.as_ref() };
         let mut session = engine.open(&request)?;
         let Some(reference) = reference else { return Ok(Some(session)) };
         match known_answers::are_right(&mut *session, &*reference, &request) {
             Ok(are_right) => Ok(are_right.then_some(session)),
-            // It may be that another took its place.
+            // Another session may have taken its place.
             Err(error @ (EngineError::Failed { .. } | EngineError::Unavailable { .. })) => {
                 Err(error)
             }

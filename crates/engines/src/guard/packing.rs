@@ -2,7 +2,7 @@
 
 use evener_core::{Cipher, Direction, Job, Outcome, Parcel, PlacedJob, WipedBuffer};
 
-/// Gives a buffer of so many bytes in the engine's own memory, if it has such.
+/// Gives a buffer of this many bytes in the engine's own memory, if it has any.
 pub(super) type Lend<'a> = dyn FnMut(usize) -> Option<WipedBuffer> + 'a;
 
 /// Copies the jobs into a parcel, whose memory is reused.
@@ -16,8 +16,8 @@ pub(super) fn pack(
     let (mut input, mut output) = parcel.drain().next().unwrap_or_default();
     ensure(&mut input, batch.iter().map(|job| job.aad.len() + job.input.len()).sum(), lend);
     ensure(&mut output, batch.iter().map(room).sum(), lend);
-    // The inputs lie one behind the other, behind all additional data, so that an engine that lends
-    // memory can copy them to its device at once.
+    // The inputs follow all additional data without gaps, so that an engine that lends memory can
+    // copy them to its device at once.
     let (mut aad_at, mut input_at, mut output_at) = (0, 0, 0);
     for job in batch {
         append(&mut input, &mut input_at, job.aad);
@@ -64,14 +64,14 @@ pub(super) fn unpack(parcel: &Parcel, batch: &mut [Job<'_>]) {
     }
 }
 
-/// Copies bytes to a place in a buffer, and moves the place behind them.
+/// Copies bytes to a position in a buffer, and advances the position.
 fn append(buffer: &mut WipedBuffer, at: &mut usize, bytes: &[u8]) {
     let end = *at + bytes.len();
     buffer[*at..end].copy_from_slice(bytes);
     *at = end;
 }
 
-/// Makes a buffer at least this long, in the engine's own memory if it has such.
+/// Makes a buffer at least this long, in the engine's own memory if it has any.
 fn ensure(buffer: &mut WipedBuffer, length: usize, lend: &mut Lend<'_>) {
     if buffer.len() < length {
         *buffer = WipedBuffer::default();

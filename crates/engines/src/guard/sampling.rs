@@ -21,12 +21,12 @@ impl Sampling {
         Sampling { every, until: 0 }
     }
 
-    /// Whether any job is verified at all.
+    /// Returns whether any job is verified at all.
     pub(super) fn is_on(&self) -> bool {
         self.every > 0
     }
 
-    /// Whether to verify the next job.
+    /// Returns whether to verify the next job.
     pub(super) fn draw(&mut self) -> bool {
         if self.every == 0 {
             return false;
@@ -75,7 +75,7 @@ fn logarithm_of_ratio(half: f64) -> f64 {
     2.0 * half * series
 }
 
-/// So many terms have all digits.
+/// This many terms give all digits.
 const TERMS: u32 = 20;
 
 #[cfg(test)]

@@ -9,19 +9,19 @@ use evener_core::{Account, EngineError, IgnorePoison};
 /// Shared by the sessions of one guarded engine.
 pub(super) struct Service {
     engine: String,
-    /// Whether `cause` is set. Read twice per batch, so without the lock.
+    /// True if `cause` is set. Kept outside the lock, because it is read twice per batch.
     ended: AtomicBool,
     cause: Mutex<Option<EngineError>>,
-    /// Whether a session has ever been opened and passed its test.
+    /// True if a session has ever been opened and passed its test.
     has_served: AtomicBool,
     /// Jobs that were passed on without verification. A good sample does not clear them: an engine
     /// may be wrong from time to time.
     unverified: AtomicU64,
     /// Jobs that were passed on.
     jobs: AtomicU64,
-    /// How many of them were verified.
+    /// The number of passed-on jobs that were verified.
     verified: AtomicU64,
-    /// Jobs that the reference engine did.
+    /// Jobs that the reference engine processed.
     retreated: AtomicU64,
     /// Sessions that are open.
     sessions: AtomicUsize,
@@ -98,7 +98,7 @@ impl Service {
         self.unverified.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Counts jobs that the reference engine did.
+    /// Counts jobs that the reference engine processed.
     pub(super) fn retreated(&self, jobs: u64) {
         self.retreated.fetch_add(jobs, Ordering::AcqRel);
     }

@@ -20,17 +20,17 @@ pub(super) struct GuardedSession {
     reference: Option<Box<dyn Session>>,
     cipher: Cipher,
     direction: Direction,
-    /// Whether there is a key for all jobs.
+    /// True if there is a key for all jobs.
     has_key: bool,
-    /// Whether the inner session works on a thread of its own, so that layouts gain nothing.
+    /// True if the inner session works on a thread of its own, so that layouts gain nothing.
     is_apart: bool,
     retreats: bool,
     sampling: Sampling,
-    /// `None` where the caller has said how many jobs are verified.
+    /// `None` if the caller has set how many jobs to verify.
     expense: Option<Expense>,
     last: LastJob,
     service: Arc<Service>,
-    /// What the jobs of the batch were at the call. An engine may change it.
+    /// The jobs' outcomes and verifications at the call. An engine may change those of its jobs.
     before: Vec<(Outcome, Verification)>,
     /// The output of the reference engine.
     output: WipedBuffer,
@@ -77,8 +77,8 @@ impl GuardedSession {
         }
     }
 
-    /// Has a batch done and checks it. If the engine failed, the reference engine does the batch, or it
-    /// is as it was before.
+    /// Processes a batch and checks it. If the engine fails, the reference engine
+    /// processes the batch, or the batch stays as it was.
     fn process_checked<B: Batch + ?Sized>(&mut self, batch: &mut B) -> Result<(), EngineError> {
         self.before.clear();
         self.before.extend(batch.marks().map(|(outcome, verification)| (*outcome, *verification)));
@@ -100,7 +100,7 @@ impl GuardedSession {
         let begun = Instant::now();
         let processed = batch.process(&mut **inner, self.is_apart);
         let time = begun.elapsed();
-        // No engine decides what is verified, nor what became of jobs that were settled before.
+        // No engine decides which jobs are verified, or changes the outcomes of settled jobs.
         for ((outcome, verification), &before) in batch.marks().zip(&self.before) {
             *verification = before.1;
             if before.0 != Outcome::Pending {
@@ -140,8 +140,8 @@ impl GuardedSession {
         self.hand_on(examined)
     }
 
-    /// Errors of the caller are no fault of the engine; all others are. Where all jobs have their
-    /// keys there are none of the caller's any more.
+    /// Errors of the caller are not faults of the engine; all others are. If every job has its key,
+    /// only a recall counts as the caller's.
     fn judge(&self, error: EngineError, are_keyed: bool) -> EngineError {
         match is_callers(&error) {
             _ if is_recalled(&error) => error,
@@ -162,7 +162,7 @@ impl GuardedSession {
         // Another worker may have found a fault of the engine meanwhile.
         let handed_on = self.service.hand_on(examined.jobs, examined.verified);
         if handed_on.is_err() {
-            // It may be a job of this batch, which another engine will do.
+            // The copy may be of a job in this batch, which another engine will process.
             self.last.forget();
         }
         handed_on
@@ -247,7 +247,7 @@ impl GuardedSession {
         Ok(examined)
     }
 
-    /// Recomputes a record and compares. Returns whether that was possible.
+    /// Recomputes a record and compares the results. Returns whether that was possible.
     fn verify_record(
         &mut self,
         records: &Records<'_>,
@@ -269,8 +269,8 @@ impl GuardedSession {
         self.compare(&job, due).map(|()| true)
     }
 
-    /// Whether recomputing every job costs next to nothing. The first job of a session is verified and
-    /// tells, so this is asked for each job, not once for a batch.
+    /// Returns whether recomputing every job costs next to nothing. Verifying the first job of a
+    /// session shows it, so this is asked for each job, not once for a batch.
     fn is_every_job_due(&self) -> bool {
         let sessions = self.service.sessions();
         self.expense.as_ref().is_some_and(|expense| expense.is_small(sessions))
@@ -290,14 +290,14 @@ impl GuardedSession {
         if (least..=most).contains(&written) { Ok(()) } else { Err(Fault::Length { written, due }) }
     }
 
-    /// Recomputes a job and compares. Returns whether that was possible.
+    /// Recomputes a job and compares the results. Returns whether that was possible.
     fn verify(&mut self, job: &Job<'_>) -> Result<bool, Fault> {
         let Some(due) = self.compute_again(job) else { return Ok(false) };
         self.compare(job, due).map(|()| true)
     }
 
     /// The outcome of a job on the reference engine, with the result in `output`; `None` if that
-    /// engine can't do it, which is no fault of the guarded one.
+    /// engine can't process it, which is no fault of the guarded one.
     fn compute_again(&mut self, job: &Job<'_>) -> Option<Outcome> {
         let reference = self.reference.as_mut()?;
         let begun = Instant::now();
@@ -418,7 +418,7 @@ impl Drop for GuardedSession {
 
 /// Jobs, wherever their data is.
 trait Batch {
-    /// Has a session do the jobs, which `is_apart` on a thread of its own.
+    /// Processes the jobs in a session, which works on a thread of its own if it `is_apart`.
     fn process(&mut self, session: &mut dyn Session, is_apart: bool) -> Result<(), EngineError>;
 
     /// Each job's outcome and verification.
@@ -445,7 +445,7 @@ impl Batch for Parcel {
     fn process(&mut self, session: &mut dyn Session, is_apart: bool) -> Result<(), EngineError> {
         match is_apart {
             true => session.process_parcel(self),
-            // An engine's own session gets no hold of a parcel, which it might change.
+            // An engine's own session gets no access to a parcel, because it might change it.
             false => self.through_jobs(session),
         }
     }
@@ -477,7 +477,7 @@ fn is_callers(error: &EngineError) -> bool {
     )
 }
 
-/// Whether the caller wanted the work no longer, and the engine only says so.
+/// Returns whether the caller recalled the work, and the engine only reports that.
 fn is_recalled(error: &EngineError) -> bool {
     matches!(error, EngineError::Interrupted { .. })
         && Recall::heeded().is_some_and(|recall| recall.is_called())

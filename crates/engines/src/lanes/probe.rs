@@ -1,4 +1,4 @@
-//! The choice of a kernel.
+//! Chooses a kernel.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ pub(crate) fn probe(parameters: &str) -> Found {
     unavailable(failures.join("; "))
 }
 
-/// Chooses the kernel, and returns the reason.
+/// Describes the kernel, with the reason why it was chosen.
 fn detail(kernel: Kernel, failures: &[String]) -> String {
     let (title, lanes) = (kernel.title(), kernel.lanes());
     let reason = match failures {

@@ -6,8 +6,8 @@ use super::LanesEngine;
 use crate::self_test;
 use evener_lanes::Kernel;
 
-/// Runs NIST SP 800-38A's examples in both directions, in every lane and one lane too many,
-/// and for GCM the test that every engine has, which also tries a forgery.
+/// Runs NIST SP 800-38A's examples in both directions, in every lane and with one message more. For
+/// GCM, runs the test that every engine has, which also tries a forgery.
 ///
 /// # Errors
 /// The name of the cipher that failed.
@@ -121,7 +121,7 @@ const ANSWERS: &[Answer] = &[
 const PLAINTEXT: [u8; 64] = hex("6bc1bee22e409f96e93d7e117393172aae2d8a571e03ac9c9eb76fac45af8e51\
      30c81c46a35ce411e5fbc1191a0a52eff69f2445df4f9b17ad2b417be66c3710");
 
-/// By length: 16, 24 and 32 bytes.
+/// The keys by length: 16, 24 and 32 bytes.
 const KEYS: [[u8; 32]; 3] = [
     hex("2b7e151628aed2a6abf7158809cf4f3c"),
     hex("8e73b0f7da0e6452c810f32b809079e562f8ead2522c6b7b"),

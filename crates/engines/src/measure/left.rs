@@ -1,7 +1,7 @@
-//! What cores have left for threads that let all others go first.
+//! Measures the CPU time that cores have left for threads of the lowest priority.
 //!
-//! A driver's own threads and its interrupts take CPU time that is in no worker's clock. It is
-//! seen in how much less gets done otherwise.
+//! A driver's own threads and its interrupts take CPU time that no worker's clock shows. It is
+//! measured by the work that other threads then no longer get done.
 
 use std::hint::black_box;
 use std::io;
@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use super::start::Start;
 
-/// How much a thread for each core gets done in a microsecond, together and in a unit of its own,
-/// from the start on until `is_over` says so of the time that has passed.
+/// The work of one thread for each core in a microsecond, summed, in a unit of its own, from the
+/// start until `is_over` returns true for the time that has passed.
 ///
 /// # Errors
-/// When a thread can't be had; the start is called off.
+/// When a thread can't be started. Then the start is called off.
 pub(super) fn of_cores(
     cores: usize,
     start: &Start,
@@ -32,7 +32,7 @@ pub(super) fn of_cores(
 }
 
 fn of_core(start: &Start, is_over: impl Fn(Duration) -> bool) -> f64 {
-    // Everybody may do so.
+    // This needs no privilege.
     let _ = rustix::process::setpriority_process(None, LOWEST);
     if !start.place().wait() {
         return 0.0;
@@ -48,8 +48,8 @@ fn of_core(start: &Start, is_over: impl Fn(Duration) -> bool) -> f64 {
     0.0
 }
 
-/// Multiplications between two looks at the clock: some microseconds.
+/// Multiplications between two readings of the clock: some microseconds.
 const STEPS: u32 = 2000;
 
-/// The nice value of a thread that lets all others go first.
+/// The nice value of the lowest priority.
 const LOWEST: i32 = 19;

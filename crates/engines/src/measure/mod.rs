@@ -1,8 +1,9 @@
 //! Measures engines by cipher, direction and size, for a profile.
 //!
-//! The adaptive policy starts from a [`Profile`]. For every size it has the wall
-//! time of a job on a worker and the CPU time: for a CPU engine the whole time, for a module the
-//! time of system calls and copies, and what the driver's threads and interrupts take beside.
+//! The adaptive policy starts from a [`Profile`], which has the wall time and the CPU time of a job
+//! on a worker for every size. For a CPU engine the CPU time is the whole time. For a module it is
+//! the time of system calls and copies. The time that the driver's threads and interrupts take in
+//! addition is a separate figure.
 
 mod left;
 mod point;
@@ -36,7 +37,8 @@ pub fn probe_all() -> Vec<Probed> {
     crate::probe_all().into_iter().map(alone).collect()
 }
 
-/// Those of the engines to measure, which are all where none is named, that load code of others.
+/// Returns those of the engines to measure that load foreign code. No selectors stand for all
+/// engines.
 pub fn foreign(selectors: &[String]) -> Vec<String> {
     let all: Vec<_> = crate::names().map(str::to_owned).collect();
     let chosen = if selectors.is_empty() { &all } else { selectors };
@@ -52,14 +54,14 @@ pub struct Plan {
     pub direction: Direction,
     /// Message lengths in bytes, before padding.
     pub sizes: Vec<usize>,
-    /// Time of a point in one round.
+    /// The time of a point in one round.
     pub time: Duration,
-    /// Number of rounds; a point's figures are the medians over them.
+    /// The number of rounds. A point's figures are the medians over them.
     pub rounds: usize,
 }
 
 impl Plan {
-    /// The sizes of the AM3358's profile, and on to a mebibyte.
+    /// The sizes of the AM3358's profile, and larger ones up to a mebibyte.
     pub const SIZES: &'static [usize] =
         &[8, 16, 64, 256, 1024, 4096, 8192, 16_384, 65_536, 262_144, 1_048_576];
 
@@ -73,8 +75,8 @@ impl Plan {
     }
 }
 
-/// Measures those of the engines that offer the cipher, with one worker and with `depth` workers.
-/// The engines alternate within each round, so that a change of the machine's speed affects all of
+/// Measures the engines that offer the cipher, with one worker and with `depth` workers. The
+/// engines alternate within each round, so that a change of the machine's speed affects all of
 /// them.
 ///
 /// # Errors
@@ -138,8 +140,8 @@ pub fn measure(
     })
 }
 
-/// The medians of several measurements of one size. What other programs take seems hidden, too, so
-/// of that it is the least.
+/// The medians of several measurements of one size. Time that other programs take seems hidden,
+/// too, so the hidden time is the minimum.
 fn median(points: &[Point]) -> Point {
     let middle = |figure: fn(&Point) -> f64| {
         let mut figures: Vec<_> = points.iter().map(figure).collect();

@@ -14,18 +14,18 @@ use rustix::time::{ClockId, clock_gettime};
 use super::start::Start;
 use super::{Plan, left};
 
-/// Jobs of one size on one engine, by some threads at once, for the plan's time.
+/// Jobs of one size on one engine, on several threads at once, for the plan's time.
 pub(super) struct Measurement<'a> {
     pub(super) engine: &'a dyn Engine,
     pub(super) plan: &'a Plan,
-    /// Of a job, before padding.
+    /// The length of a job before padding.
     pub(super) bytes: usize,
     pub(super) workers: usize,
     pub(super) offer: Offer,
 }
 
 impl Measurement<'_> {
-    /// What a job costs by the threads' clocks, and how long the opening of a session took at least.
+    /// The cost of a job by the threads' clocks, and the time of the fastest opening of a session.
     ///
     /// # Errors
     /// When the engine fails or rejects a job.
@@ -41,8 +41,8 @@ impl Measurement<'_> {
         Ok((Point { bytes: self.bytes, wall_us, cpu_us, hidden_us: 0.0 }, opening))
     }
 
-    /// The CPU time of a job that no worker's clock shows, in microseconds: what the cores have less
-    /// for other work while this goes on, without what the threads' clocks say.
+    /// The CPU time of a job that no worker's clock shows, in microseconds: the loss of the cores
+    /// for other work during the run, minus the time on the threads' clocks.
     ///
     /// # Errors
     /// As [`seen`](Measurement::seen).
@@ -62,8 +62,8 @@ impl Measurement<'_> {
         Ok(hidden(taken, &runs))
     }
 
-    /// Lets the workers run, and something beside them, which is told when the first has ended. There
-    /// are no runs where the start was called off.
+    /// Runs the workers, and `beside` next to them, which can see when the first has ended. There
+    /// are no runs if the start was called off.
     fn run<T>(
         &self,
         start: &Start,
@@ -89,13 +89,13 @@ impl Measurement<'_> {
             let runs: Vec<_> = workers.into_iter().map(join).collect();
             Ok((runs, beside))
         })?;
-        // Of several workers one has failed, and the others were called off.
+        // If one of several workers failed, the others were called off.
         let runs: Vec<Option<Run>> = runs.into_iter().collect::<Result<_, _>>()?;
         Ok((runs.into_iter().collect(), beside))
     }
 }
 
-/// What is hidden of a job, in microseconds, where the runs took so many cores all together.
+/// The hidden time of a job, in microseconds, if the runs took this many cores all together.
 fn hidden(taken: f64, runs: &[Run]) -> f64 {
     let sum = |figure: fn(&Run) -> f64| runs.iter().map(figure).sum::<f64>();
     let jobs = sum(|run| run.jobs as f64 / (run.wall.as_secs_f64() * 1e6));
@@ -105,7 +105,7 @@ fn hidden(taken: f64, runs: &[Run]) -> f64 {
 
 /// The work of a worker.
 struct Run {
-    /// Of the session, with its first batch.
+    /// The opening of the session, with its first batch.
     opening: Duration,
     jobs: usize,
     wall: Duration,
@@ -117,12 +117,12 @@ struct Worker<'a> {
     plan: &'a Plan,
     bytes: usize,
     batch: usize,
-    /// Whether the engine has memory of its own for its jobs.
+    /// True if the engine has memory of its own for its jobs.
     lends: bool,
 }
 
 impl Worker<'_> {
-    /// Nothing where the start was called off.
+    /// Returns `None` if the start was called off.
     fn run(&self, start: &Start) -> Result<Option<Run>, EngineError> {
         let place = start.place();
         let Ready { mut session, opened, length, inputs, mut outputs } = self.prepare()?;
@@ -177,14 +177,15 @@ impl Worker<'_> {
         let session = self.open(direction)?;
         let opened = begun.elapsed();
         let output = self.output(&input, direction).len() * self.batch;
-        // What is to be copied to a device lies where a worker's files would; elsewhere one input does.
+        // Inputs that are copied to a device are separate, like a worker's files; otherwise one is
+        // enough.
         let copies = if self.lends { self.batch } else { 1 };
         let mut inputs = self.buffer(input.len() * copies);
         inputs.chunks_exact_mut(input.len().max(1)).for_each(|copy| copy.copy_from_slice(&input));
         Ok(Ready { session, opened, length: input.len(), inputs, outputs: self.buffer(output) })
     }
 
-    /// A buffer in the engine's own memory, if it has such.
+    /// A buffer in the engine's own memory, if it has any.
     fn buffer(&self, bytes: usize) -> WipedBuffer {
         let lent = self.lends.then(|| self.engine.buffer(bytes)).flatten();
         lent.unwrap_or_else(|| WipedBuffer::zeros(bytes))
@@ -231,9 +232,9 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(4);
 /// A worker's session, its inputs, one after another or one for all, and its outputs.
 struct Ready {
     session: Box<dyn Session>,
-    /// How long its opening took.
+    /// The time that opening it took.
     opened: Duration,
-    /// Of an input, in bytes.
+    /// The length of an input, in bytes.
     length: usize,
     inputs: WipedBuffer,
     outputs: WipedBuffer,
@@ -321,7 +322,7 @@ mod tests {
         // 2.5 ms for 50 jobs.
         let runs = [run(20, 2), run(30, 3)];
         assert!((hidden(0.75, &runs) - 50.0).abs() < 1e-6);
-        // Others had the cores meanwhile.
+        // Other programs had the cores meanwhile.
         assert_eq!(hidden(0.4, &runs), 0.0);
     }
 }

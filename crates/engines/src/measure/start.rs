@@ -1,42 +1,42 @@
 //! A start that threads wait for together, and that can be called off.
 //!
-//! A thread that can't be had, or that panics, would leave the others at a `std::sync::Barrier`.
+//! At a `std::sync::Barrier` the others would wait for ever if a thread can't start, or panics.
 
 use std::sync::{Condvar, Mutex};
 
 use evener_core::IgnorePoison;
 
-/// Where threads wait until all are there.
+/// A place where threads wait until all are there.
 pub(super) struct Start {
     state: Mutex<State>,
     changed: Condvar,
 }
 
 struct State {
-    /// How many are not there yet.
+    /// The number of threads that are not there yet.
     missing: usize,
     is_off: bool,
 }
 
-/// What a thread holds before it waits. It calls the start off where it is dropped.
+/// A thread's place in the start. Dropping it before the wait calls the start off.
 pub(super) struct Place<'s> {
     start: &'s Start,
     has_waited: bool,
 }
 
 impl Start {
-    /// Of so many threads.
+    /// A start of this many threads.
     pub(super) fn of(threads: usize) -> Start {
         let state = State { missing: threads, is_off: false };
         Start { state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    /// What each thread takes first.
+    /// The place that each thread takes first.
     pub(super) fn place(&self) -> Place<'_> {
         Place { start: self, has_waited: false }
     }
 
-    /// Lets all go, and those that come.
+    /// Lets all waiting threads go, and those that come later.
     pub(super) fn call_off(&self) {
         self.update(|state| state.is_off = true);
     }
@@ -48,7 +48,7 @@ impl Start {
 }
 
 impl Place<'_> {
-    /// Returns once all threads are there, and whether they are.
+    /// Waits until all threads are there or the start is called off. Returns whether all are there.
     pub(super) fn wait(mut self) -> bool {
         self.has_waited = true;
         let Start { state, changed } = self.start;

@@ -36,13 +36,13 @@ pub(crate) fn probe(parameters: &str) -> Probe {
     })
 }
 
-/// Whether the parameters name a provider that is not OpenSSL's own.
+/// Returns whether the parameters name a provider that is not OpenSSL's own.
 pub(crate) fn loads_foreign_code(parameters: &str) -> bool {
     Selection::parse(parameters).is_ok_and(|selection| !selection.is_openssls_own())
 }
 
-/// The library's own ciphers, with which those of other engines are compared. They are loaded once,
-/// because loading takes most of the time of a short run.
+/// The library's own ciphers, with which other engines are compared. They are loaded once, because
+/// loading takes most of the time of a short run.
 ///
 /// # Errors
 /// When the library has no ciphers.
@@ -88,7 +88,7 @@ impl Engine for OpensslEngine {
     }
 }
 
-/// `OpenSSL 3.6.3`, without the date, and what an ARM processor has for it.
+/// `OpenSSL 3.6.3`, without the date, and the features of an ARM processor.
 fn version() -> String {
     let version =
         openssl::version::version().split_whitespace().take(2).collect::<Vec<_>>().join(" ");

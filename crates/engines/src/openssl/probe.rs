@@ -55,18 +55,18 @@ impl Library {
         Library { algorithms, _providers: providers, context, engine, buffers }
     }
 
-    /// The name of the engine that uses it.
+    /// The name of the engine that uses the library.
     pub(super) fn engine(&self) -> &str {
         &self.engine
     }
 
-    /// Whether ciphers may have only the entry point that buffers and pads. Those of OpenSSL's
-    /// own providers have a more direct one, which is optional.
+    /// Returns whether ciphers may have only the entry point that buffers and pads. The ciphers of
+    /// OpenSSL's own providers have a more direct one, which is optional.
     pub(super) fn buffers(&self) -> bool {
         self.buffers
     }
 
-    /// Whether it lacks all of Evener's ciphers.
+    /// Returns whether the library lacks all of Evener's ciphers.
     pub(super) fn is_empty(&self) -> bool {
         Cipher::ALL.iter().all(|&cipher| self.algorithm(cipher).is_none())
     }
@@ -90,7 +90,7 @@ fn context(directory: &str) -> Result<LibCtx, ErrorStack> {
     Ok(context)
 }
 
-/// Whether the library's cipher has the expected lengths.
+/// Returns whether the library's cipher has the expected lengths.
 fn has_expected_lengths(cipher: Cipher, algorithm: &CipherRef) -> bool {
     algorithm.key_length() == cipher.key_length()
         && algorithm.iv_length() == cipher.iv_length()

@@ -1,10 +1,10 @@
-//! Which provider is meant, and in which directory it is.
+//! Parses which provider is meant, and finds its directory.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::{env, fs};
 
-/// A provider's name and place.
+/// A provider's name and directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Selection {
     pub(super) name: String,
@@ -13,7 +13,7 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    /// Reads `provider=NAME`, with `,path=` and the directory that holds `NAME.so`, or the path
+    /// Parses `provider=NAME`, with `,path=` and the directory that holds `NAME.so`, or the path
     /// of `NAME.so` itself.
     pub(super) fn parse(parameters: &str) -> Result<Selection, String> {
         let (mut name, mut path) = (None, None);
@@ -38,14 +38,14 @@ impl Selection {
         Ok(Selection { name: name.to_owned(), directory })
     }
 
-    /// Whether it is a provider of OpenSSL itself, which computes on the calling core.
+    /// Returns whether this is a provider of OpenSSL itself, which computes on the calling core.
     pub(super) fn is_openssls_own(&self) -> bool {
         self.directory.is_none() && ["default", "legacy", "fips", "base"].contains(&&*self.name)
     }
 }
 
-/// The first of the system's directories with this provider to which only root can write; otherwise
-/// a directory that only root can make.
+/// The first of the system's directories that has this provider and to which only root can write;
+/// otherwise a directory that only root can make.
 ///
 /// libcrypto itself uses the directory for which it was built, or an environment variable. With a
 /// statically linked library, that directory may belong to any user of the machine.
@@ -55,7 +55,7 @@ pub(super) fn directory_of(name: &str) -> String {
     directories.iter().find(has_it).unwrap_or(&directories[0]).clone()
 }
 
-/// Where distributions and OpenSSL's own `make install` put providers.
+/// The directories where distributions and OpenSSL's own `make install` put providers.
 pub(super) fn system_directories() -> Vec<String> {
     let family = match env::consts::ARCH {
         "x86" => "i386-linux-gnu".to_owned(),
@@ -67,7 +67,7 @@ pub(super) fn system_directories() -> Vec<String> {
     places.map(|place| format!("/usr/{place}/ossl-modules")).into()
 }
 
-/// Whether the file exists and only root can write to it or replace it.
+/// Returns whether the file exists and only root can write to it or replace it.
 pub(super) fn is_roots(file: &Path) -> bool {
     let Ok(file) = file.canonicalize() else { return false };
     file.ancestors().all(|part| {

@@ -47,7 +47,7 @@ impl OpensslSession {
         })
     }
 
-    /// Does one job and returns how many bytes it wrote.
+    /// Processes one job and returns the number of bytes that it wrote.
     fn perform(&mut self, job: &mut Job<'_>) -> Result<usize, Stop> {
         job.check(self.cipher, self.direction)?;
         match (self.cipher.is_authenticated(), self.direction) {
@@ -184,10 +184,10 @@ impl Session for OpensslSession {
     }
 }
 
-/// Why a job was not done, before the library's errors are formatted.
+/// The reason why a job was not done, before the library's errors are formatted.
 enum Stop {
     Settled(serial::Stop),
-    /// A call of libcrypto's failed.
+    /// A call into libcrypto failed.
     Refused(Refusal),
 }
 

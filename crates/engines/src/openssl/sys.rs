@@ -22,7 +22,7 @@ use crate::misfit::{self, Misfit};
 /// Length of every AEAD tag, in bytes.
 pub(super) const TAG_LENGTH: usize = 16;
 
-/// Why a call failed. A misfit is boxed because this type is returned for every message.
+/// The reason why a call failed. A misfit is boxed because this type is returned for every message.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refusal {
     #[error(transparent)]
@@ -88,7 +88,7 @@ impl Context {
         })
     }
 
-    /// Starts a message. Without a key the last one stays.
+    /// Starts a message. Without a key, the last one is kept.
     pub(super) fn start(&mut self, key: Option<&[u8]>, iv: &[u8]) -> Result<(), Refusal> {
         key.map_or(Ok(()), |key| misfit::check("a key", key.len(), self.key_length))?;
         misfit::check("an IV", iv.len(), self.iv_length)?;
@@ -121,10 +121,10 @@ impl Context {
         misfit::check("an output", output.len(), input.len())?;
         misfit::check_blocks(input.len(), self.block_length)?;
         for (part, output) in input.chunks(PART_LENGTH).zip(output.chunks_mut(PART_LENGTH)) {
-            // SAFETY: both slices are valid for `part.len()` bytes and, one being borrowed
-            // mutably, do not overlap. As many bytes are written as are read: padding is off
-            // or passed by, and the check above makes the length whole blocks
-            // (`PART_LENGTH` is a multiple of every block).
+            // SAFETY: both slices are valid for `part.len()` bytes. They do not overlap, because
+            // one is borrowed mutably. As many bytes are written as are read: padding is off or
+            // bypassed, and the check above makes the length whole blocks (`PART_LENGTH` is a
+            // multiple of every block).
             let done = unsafe { self.update(output.as_mut_ptr(), part.as_ptr(), part.len()) };
             check(done == Some(part.len()))?;
         }
@@ -144,7 +144,7 @@ impl Context {
         Ok(())
     }
 
-    /// Gives the cipher one part, and returns how much it wrote.
+    /// Passes one part to the cipher, and returns the number of bytes that it wrote.
     ///
     /// # Safety
     /// `input` must be valid for `length` bytes, at most [`PART_LENGTH`], and `output` for as
@@ -153,8 +153,8 @@ impl Context {
         let context = self.context.as_ptr();
         if self.buffers {
             let mut written = 0;
-            // SAFETY: what is read and written is the caller's promise; the length fits an int,
-            // and what was written goes to `written`.
+            // SAFETY: the caller promises that the reads and writes are valid; the length fits an
+            // int, and the number of bytes written goes to `written`.
             let status = unsafe {
                 ffi::EVP_CipherUpdate(context, output, &mut written, input, part(length) as c_int)
             };
@@ -176,7 +176,7 @@ impl Context {
         check(status == 1)
     }
 
-    /// Ends an AEAD message; whether it has this tag.
+    /// Ends an AEAD message. Returns whether it has this tag.
     pub(super) fn finish_decryption(&mut self, tag: &[u8; TAG_LENGTH]) -> Result<bool, Refusal> {
         let parameters = tag_parameter(tag.as_ptr().cast_mut());
         // SAFETY: the list is terminated and its one entry gives the tag's address and true
@@ -203,7 +203,7 @@ impl Context {
     }
 }
 
-/// A list of one parameter, the tag that lies at an address.
+/// A list of one parameter, the tag at an address.
 fn tag_parameter(tag: *mut u8) -> [ffi::OSSL_PARAM; 2] {
     let parameter = |key, data_type, data, data_size| ffi::OSSL_PARAM {
         key,
@@ -228,7 +228,8 @@ fn part(length: usize) -> c_uint {
     length as c_uint
 }
 
-/// The most that one call is given, because its lengths are ints. A multiple of every block.
+/// The longest part for one call, in bytes, because its lengths are ints. A multiple of every
+/// block.
 const PART_LENGTH: usize = 1 << 30;
 
 /// `EVP_MAX_BLOCK_LENGTH` of `openssl/evp.h`.

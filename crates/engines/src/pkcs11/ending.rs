@@ -1,39 +1,39 @@
-//! No thread is in a token's library when the process ends.
+//! Keeps threads out of tokens' libraries when the process ends.
 //!
-//! At the end of a process libraries destroy what they have, while other threads go on: one that closes
-//! a session meanwhile would use what is gone, and end a program that has done its work by a signal.
-//! So a function that the system calls first lets no call begin any more, and waits for those that
-//! have begun. The system calls first what was registered last, and a library may register its own
-//! functions while it is loaded and while it is initialised. So that function is registered before
-//! and after each of these. (What a library registers in the midst of one is called before, if the
-//! process ends just then.)
+//! At the end of a process libraries destroy their data while other threads go on. A thread that
+//! closes a session meanwhile would use destroyed data, and a program that has done its work would
+//! end by a signal. So a function that the system calls first lets no call begin any more, and waits
+//! for those that have begun. The system calls the function that was registered last first, and a
+//! library may register its own functions while it is loaded and while it is initialised. So ours
+//! is registered before and after each of these. (A function that a library registers during one of
+//! them is called before ours, if the process ends just then.)
 
 use std::process;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// How many calls are going on.
+/// The number of calls in progress.
 static CALLS: AtomicUsize = AtomicUsize::new(0);
 
-/// No call may begin.
+/// True when no call may begin.
 static HAS_ENDED: AtomicBool = AtomicBool::new(false);
 
-/// The process that has loaded a library. A child has none of its parent's threads, whose calls never
-/// end there.
+/// The process that has loaded a library. A child has none of its parent's threads, so their calls
+/// never end there.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
-/// How often the end has waited. Not a time: a process that is stopped meanwhile does nothing, and
-/// neither do its calls.
+/// The number of waits at the end. Not a time: while a process is stopped, neither it nor its calls
+/// proceed.
 static WAITS: AtomicUsize = AtomicUsize::new(0);
 
-/// A call that goes on.
+/// A call in progress.
 pub(super) struct Call(());
 
 impl Call {
-    /// Begins one, unless the process ends.
+    /// Begins a call, unless the process ends.
     pub(super) fn begin() -> Option<Call> {
-        // In one order with what `end` does, so that one of them sees the other.
+        // In one order with the accesses in `end`, so that one of them sees the other.
         CALLS.fetch_add(1, Ordering::SeqCst);
         let call = Call(());
         (!HAS_ENDED.load(Ordering::SeqCst)).then_some(call)
@@ -46,7 +46,7 @@ impl Drop for Call {
     }
 }
 
-/// Notes that this process is about to call a library.
+/// Records that this process is about to call a library.
 pub(super) fn enter() {
     let process = process::id();
     if PROCESS.swap(process, Ordering::SeqCst) != process {
@@ -54,12 +54,13 @@ pub(super) fn enter() {
     }
 }
 
-/// Whether the process ends. A module's calls fail then, which says nothing of the module.
+/// Returns whether the process is ending. A module's calls then fail, which says nothing of the
+/// module.
 pub fn process_ends() -> bool {
     HAS_ENDED.load(Ordering::SeqCst)
 }
 
-/// The process ends. All calls of this together wait for one time.
+/// Called when the process ends. All calls of this function share one waiting time.
 pub(super) extern "C" fn end() {
     HAS_ENDED.store(true, Ordering::SeqCst);
     if PROCESS.load(Ordering::SeqCst) != process::id() {
@@ -70,12 +71,12 @@ pub(super) extern "C" fn end() {
         if waits >= MOST_WAITS {
             break;
         }
-        // Few, since on a busy machine each takes longer.
+        // Few waits, because each takes longer on a busy machine.
         thread::sleep(Duration::from_millis(1 << waits.min(LONGEST_WAIT)));
     }
 }
 
-/// A process waits about a second for a library that hangs.
+/// The most waits: a process waits about a second for a library that hangs.
 const MOST_WAITS: usize = 21;
 /// The binary logarithm of the longest wait in milliseconds.
 const LONGEST_WAIT: usize = 6;

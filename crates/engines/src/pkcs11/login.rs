@@ -72,7 +72,7 @@ impl Login {
         Login { module: Arc::clone(module), slot, pin, key, current, kept: None }
     }
 
-    /// Logs in for the first time. The stay lasts unless sessions are `scarce`. A PIN that is refused is
+    /// Logs in for the first time. The stay lasts unless sessions are `scarce`. A refused PIN is
     /// noted for its file.
     pub(super) fn try_out(
         &mut self,
@@ -81,7 +81,8 @@ impl Login {
         file: Option<&PinFile>,
     ) -> Result<Arc<Stay>, String> {
         let anchor = self.open_between_others().map_err(|failure| refused(&failure))?;
-        // Before it is known: the process may be killed meanwhile, or ended by the module.
+        // Noted before the result is known: the process may be killed meanwhile, or ended by the
+        // module.
         let trying = file.map(PinFile::note_try);
         let begun = self.begin(anchor);
         let stay = Arc::new(begun.map_err(|error| match error {
@@ -111,7 +112,7 @@ impl Login {
         Ok(stay)
     }
 
-    /// The present stay, or a new one.
+    /// The current stay, or a new one.
     pub(super) fn stay(&self) -> Result<Arc<Stay>, String> {
         let mut current = self.current.lock().ignore_poison();
         match &*current {
@@ -138,12 +139,12 @@ impl Login {
         }
     }
 
-    /// Whether the user logs in, and may have private objects.
+    /// Returns whether the user logs in, and may have private objects.
     pub(super) fn is_private(&self) -> bool {
         self.pin.is_some()
     }
 
-    /// Whether a key in the token was named.
+    /// Returns whether the URI names a key in the token.
     pub(super) fn names_key(&self) -> bool {
         self.key.is_some()
     }
@@ -152,8 +153,8 @@ impl Login {
         if let Some(pin) = &self.pin {
             let start = Instant::now();
             let mut result = anchor.log_in(pin.bytes());
-            // SoftHSM says so where another process is writing to the token, which takes a moment. Of a
-            // wrong PIN every module says that it is wrong.
+            // SoftHSM returns this error while another process is writing to the token, which takes
+            // a moment. Every module reports a wrong PIN as such.
             while start.elapsed() < LONGEST_WRITING
                 && result.is_err_and(|failure| failure.code == ck::CKR_GENERAL_ERROR)
             {
@@ -193,7 +194,7 @@ enum Refusal {
     Other(String),
 }
 
-/// How the user logs in.
+/// The way in which the user logs in.
 pub(super) enum Pin {
     Typed(Zeroizing<Vec<u8>>),
     /// With the token's own PIN pad.
@@ -236,19 +237,20 @@ impl Pin {
     }
 }
 
-/// A process' turn to find a token and try a PIN. The others that have it from the same file wait, so
-/// that they see whether it was wrong.
+/// A process' turn to find a token and try a PIN. Other processes that have the PIN from the same
+/// file wait, so that they see whether it was wrong.
 pub(super) struct Turn {
     /// Locked until it is closed.
     _file: File,
 }
 
 impl Turn {
-    /// Waits for the turn, with the file that holds the PIN; `None` if that can't be opened, which is an
-    /// error where the PIN is read. Where somebody sees a wrong PIN, the wait is short: many processes may
-    /// be on their way to a token that is far away.
+    /// Waits for the turn, with the file that holds the PIN. Returns `None` if the file is not a
+    /// regular one or can't be opened, which is an error where the PIN is read. If somebody sees a
+    /// wrong PIN, the wait is short, and the result is `None` after it: many processes may be on
+    /// their way to a token that is far away.
     pub(super) fn take(file: &Path, attendance: Attendance) -> Result<Option<Turn>, String> {
-        // To open a pipe would wait for a writer.
+        // Opening a pipe would wait for a writer.
         if !file.is_file() {
             return Ok(None);
         }
@@ -275,7 +277,7 @@ impl Turn {
 pub(super) struct HeldKey {
     pub(super) handle: CK_OBJECT_HANDLE,
     kind: CK_KEY_TYPE,
-    /// In bytes, if the type has several lengths.
+    /// The length in bytes, if the type has several lengths.
     length: Option<usize>,
     encrypts: bool,
     decrypts: bool,
@@ -358,7 +360,7 @@ fn find_key(anchor: &mut Channel, pattern: &ObjectPattern) -> Result<HeldKey, St
     Ok(HeldKey { handle, kind, length, encrypts, decrypts })
 }
 
-/// In bytes. Tokens take much shorter ones.
+/// The longest PIN, in bytes. Tokens take much shorter ones.
 const LONGEST_PIN: usize = 1_024;
 
 /// In UTF-8.
@@ -370,7 +372,7 @@ const LONGEST_TYPING: Duration = Duration::from_secs(300);
 /// A session that takes longer to close is abandoned.
 const LONGEST_CLOSING: Duration = Duration::from_secs(2);
 
-/// A token that another process writes to is whole again after this time.
+/// A token that another process writes to is complete again after this time.
 const LONGEST_WRITING: Duration = Duration::from_millis(200);
 
 /// A process that probes a token holds a session for some milliseconds.

@@ -21,14 +21,14 @@ pub(super) fn mechanism(cipher: Cipher) -> Option<(CK_MECHANISM_TYPE, CK_KEY_TYP
     })
 }
 
-/// Whether a key of this type, and of this length in bytes if the type has several, fits the
-/// cipher.
+/// Returns whether a key of this type, and of this length in bytes if the type has several, fits
+/// the cipher.
 pub(super) fn takes_key(cipher: Cipher, kind: CK_KEY_TYPE, length: Option<usize>) -> bool {
     let fits = |length| kind != ck::CKK_AES || length == cipher.key_length();
     mechanism(cipher).is_some_and(|(_, wanted)| wanted == kind) && length.is_none_or(fits)
 }
 
-/// Whether the key lengths that a token reports for a mechanism include the cipher's. AES
+/// Returns whether the key lengths that a token reports for a mechanism include the cipher's. AES
 /// mechanisms count bytes, but some modules count bits; DES3 has one length and no count.
 pub(super) fn includes_length(cipher: Cipher, shortest: usize, longest: usize) -> bool {
     let length = cipher.key_length();
@@ -43,7 +43,8 @@ pub(super) fn includes_length(cipher: Cipher, shortest: usize, longest: usize) -
 /// tokens allow at least this.
 pub(super) const PART_LENGTH: usize = 1 << 15;
 
-/// Whether messages can be divided into parts, each with an IV that follows from the previous part.
+/// Returns whether messages can be divided into parts, each with an IV that follows from the
+/// previous part.
 pub(super) fn can_be_parted(mode: Mode) -> bool {
     matches!(mode, Mode::Ecb | Mode::Cbc | Mode::Ctr)
 }

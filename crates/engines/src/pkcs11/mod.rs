@@ -41,7 +41,7 @@ pub(crate) fn probe(parameters: &str) -> Found {
     Ok(vec![find(parameters, &|_| None)?])
 }
 
-/// Whether the parameters are the URI of a token, whose library is then loaded.
+/// Returns whether the parameters are the URI of a token, whose library is then loaded.
 pub(crate) fn loads_foreign_code(parameters: &str) -> bool {
     read(parameters).is_ok()
 }
@@ -56,7 +56,7 @@ pub(crate) fn find(
     find_within(probing::DEADLINE, &name, uri, Attendance::Attended, prompt)
 }
 
-/// Finds the token for a process that nobody watches, for jobs with their own keys.
+/// Finds the token for an unattended process, for jobs with their own keys.
 pub(crate) fn probe_unattended(parameters: &str) -> Found {
     let uri = read_token(parameters).map_err(|reason| unavailable(NAME, reason))?;
     let name = format!("{NAME}:{parameters}");
@@ -64,12 +64,12 @@ pub(crate) fn probe_unattended(parameters: &str) -> Found {
     Ok(vec![find_within(probing::DEADLINE, &name, uri, unattended, &|_| None)?])
 }
 
-/// Checks the URI of a token, and opens nothing.
+/// Checks the URI of a token without opening anything.
 pub(crate) fn check_token(parameters: Option<&str>) -> Result<(), String> {
     read_token(parameters.unwrap_or_default()).map(drop)
 }
 
-/// Reads a URI. The error does not repeat it, since a PIN may be in it.
+/// Parses a URI. The error does not repeat the URI, since it may contain a PIN.
 fn read(parameters: &str) -> Result<Uri, String> {
     if parameters.is_empty() {
         return Err("name a token, as in pkcs11:token=NAME".to_owned());
@@ -77,7 +77,7 @@ fn read(parameters: &str) -> Result<Uri, String> {
     Uri::parse(parameters).map_err(|error| error.to_string())
 }
 
-/// Reads a URI that names no key.
+/// Parses a URI that names no key.
 fn read_token(parameters: &str) -> Result<Uri, String> {
     match read(parameters)? {
         uri if uri.object.is_some() => {
@@ -88,11 +88,11 @@ fn read_token(parameters: &str) -> Result<Uri, String> {
     }
 }
 
-/// Whether somebody sees what becomes of a login.
+/// The attendance of a login: whether somebody sees its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Attendance {
     Attended,
-    /// After a wrong PIN none is tried: nobody would notice before the token locks itself.
+    /// After a wrong PIN, no PIN is tried: nobody would notice before the token locks itself.
     Unattended,
 }
 
@@ -115,14 +115,14 @@ fn find_within(
     found.into_iter().next().ok_or_else(|| unavailable(name, "nothing was found".to_owned()))
 }
 
-/// Has the end of the process, when it comes, wait for the calls of tokens' libraries, and let none begin
-/// then. For who looks for a token on a thread of its own: the process may end before that thread
+/// Makes the end of the process wait for calls into tokens' libraries, and lets none begin then.
+/// For callers that look for a token on a thread of its own: the process may end before that thread
 /// has found it.
 pub fn expect_end() {
     sys::wait_at_exit();
 }
 
-/// Reads a URI and opens nothing.
+/// Parses a URI without opening anything.
 #[cfg(feature = "fuzzing")]
 pub(crate) fn check_uri(parameters: &str) -> Result<(), String> {
     Uri::parse(parameters).map(drop).map_err(|error| error.to_string())

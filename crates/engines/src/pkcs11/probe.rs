@@ -1,4 +1,4 @@
-//! Finding a token.
+//! Finds a token.
 
 use std::ffi::OsString;
 use std::fs;
@@ -44,8 +44,8 @@ impl Token {
         waiter: &Waiter,
     ) -> Result<Token, String> {
         let file = uri.pin_file.as_deref();
-        // Before the token is looked for: another process's login may be writing to it, and SoftHSM then
-        // reads half a token.
+        // Taken before the search for the token: another process's login may be writing to the
+        // token, and SoftHSM then reads half of it.
         let is_unattended = attendance == Attendance::Unattended;
         let turn = file.map(|file| Turn::take(file, attendance)).transpose()?.flatten();
         let module = Arc::new(load(&uri.library)?);
@@ -92,13 +92,13 @@ impl Token {
         Ok(Token { module, slot, detail, session_limit, login, able })
     }
 
-    /// Whether the token has the cipher, for the held key if there is one.
+    /// Returns whether the token has the cipher, for the held key if there is one.
     pub(super) fn performs(&self, cipher: Cipher, direction: Direction) -> bool {
         self.able.contains(&(cipher, direction))
     }
 }
 
-/// Whether the last login of this token's user had a wrong PIN.
+/// Returns whether the last login of this token's user had a wrong PIN.
 fn has_wrong_pin(module: &Module, slot: CK_SLOT_ID) -> Result<bool, Failure> {
     let flags = module.token_info(slot)?.flags;
     Ok(has(flags, ck::CKF_USER_PIN_COUNT_LOW) || has(flags, ck::CKF_USER_PIN_FINAL_TRY))
@@ -113,7 +113,7 @@ fn load(library: &Library) -> Result<Module, String> {
     if let Library::Path(path) = library
         && fs::metadata(path).is_ok_and(|metadata| !metadata.is_file())
     {
-        // To open a pipe would wait for a writer, and the process could not even end.
+        // Opening a pipe would wait for a writer, and the process could not even end.
         let path = evener_core::shown(path);
         return Err(format!("the module {path} can't be used: it is no regular file"));
     }
@@ -139,9 +139,9 @@ fn load(library: &Library) -> Result<Module, String> {
     })
 }
 
-/// As [`find_slot`]; tries again briefly where the module does not show the token, since another process may be
-/// writing to it: SoftHSM rewrites a token's file at each login, and passes over one that is half
-/// written.
+/// As [`find_slot`], with a few retries while the module does not show the token. Another process
+/// may be writing to it: SoftHSM rewrites a token's file at each login, and skips a half-written
+/// one.
 fn find_slot_between_others(
     module: &Module,
     pattern: &TokenPattern,
@@ -253,7 +253,7 @@ fn fits(wanted: &Option<String>, field: &[u8]) -> bool {
     wanted.as_ref().is_none_or(|wanted| *wanted == trimmed(field))
 }
 
-/// A field that is padded with spaces, as the standard has it, or with zeros.
+/// A field padded with spaces, as the standard requires, or with zeros.
 fn trimmed(field: &[u8]) -> String {
     String::from_utf8_lossy(field).trim_end_matches([' ', '\0']).to_owned()
 }
@@ -263,7 +263,7 @@ fn told(field: &[u8]) -> String {
     shown_text(&trimmed(field)).replace('\n', "\\u{a}")
 }
 
-/// How often a module without the token is looked at again, and how long after.
+/// The number of retries with a module that does not show the token, and the time before each.
 const LOOKS: usize = 4;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(25);
 

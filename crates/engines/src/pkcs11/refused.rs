@@ -1,9 +1,10 @@
 //! PINs in files that a token has refused.
 //!
 //! A token locks itself after some wrong PINs, often three. A script whose PIN file is wrong would
-//! lock it in as many runs. So a note of the file is kept in the user's state directory from before the
-//! PIN is tried until the token has taken it, and the PIN is not tried again until the file changes or
-//! [`forget_refused_pins`] is called. The note says which file it was, and nothing of the PIN.
+//! lock it in as many runs. So a note of the file is kept in the user's state directory from before
+//! the PIN is tried until the token has accepted it. With a note, the PIN is not tried again until
+//! the file changes or [`forget_refused_pins`] is called. The note identifies the file, and
+//! contains nothing of the PIN.
 
 use std::fs::{self, DirBuilder, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -16,24 +17,24 @@ use std::time::Duration;
 
 use evener_core::{shown, shown_error};
 
-/// A PIN file as it is now, and the token for which it is.
+/// A PIN file in its current state, and the token that it is for.
 pub(super) struct PinFile {
     path: PathBuf,
-    /// Of the note; `None` where the user has no state directory.
+    /// The path of the note; `None` if the user has no state directory.
     note: Option<PathBuf>,
-    /// What the note says.
+    /// The text of the note.
     text: String,
 }
 
 impl PinFile {
-    /// `None` for what is no regular file: nobody knows if a pipe has changed.
+    /// `None` if the path is not a regular file: nobody knows if a pipe has changed.
     pub(super) fn of(path: &Path, token: &str) -> Option<PinFile> {
         PinFile::below(directory(), path, token)
     }
 
     fn below(directory: Option<PathBuf>, path: &Path, token: &str) -> Option<PinFile> {
         let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
-        // It may be named in several ways.
+        // The file may be named in several ways.
         let mut name = DefaultHasher::new();
         (metadata.dev(), metadata.ino(), token).hash(&mut name);
         let note = directory.map(|directory| directory.join(format!("{:016x}", name.finish())));
@@ -50,15 +51,15 @@ impl PinFile {
         Some(PinFile { path: path.to_owned(), note, text })
     }
 
-    /// Whether the token has refused the PIN of this file, which has not changed since, or the process that
-    /// tried it has ended before it knew.
+    /// Fails if the token has refused the PIN of this file, which has not changed since, or if the
+    /// process that tried it ended before it knew.
     pub(super) fn check(&self) -> Result<(), String> {
         let note = self.note.as_ref().and_then(|note| fs::read_to_string(note).ok());
         let process = match note.as_deref().and_then(|note| note.strip_prefix(&self.text)) {
             None => return Ok(()),
             Some(rest) => rest.trim(),
         };
-        // One that is trying it now will know.
+        // A process that is trying it now will know.
         if !process.is_empty() && Path::new("/proc").join(process).exists() {
             return Ok(());
         }
@@ -70,15 +71,16 @@ impl PinFile {
         ))
     }
 
-    /// Notes that this process tries it, until the result is dropped.
+    /// Notes that this process is trying the PIN. It counts as being tried until the result is
+    /// dropped.
     pub(super) fn note_try(&self) -> Trying {
         TRYING.fetch_add(1, Ordering::SeqCst);
-        // Where that fails, the refusal is told with it.
+        // If that fails, the message about a refusal includes it.
         let _ = self.keep(&format!(" {}", std::process::id()));
         Trying(())
     }
 
-    /// Notes that the token has refused it. Returns what to say where that failed.
+    /// Notes that the token has refused the PIN. Returns a message if that failed.
     pub(super) fn note_refusal(&self) -> Option<String> {
         self.keep("").err().map(|error| {
             let error = shown_error(&error);
@@ -93,16 +95,16 @@ impl PinFile {
         }
     }
 
-    /// The token has taken it, or has not looked at it.
+    /// Removes the note, because the token has accepted the PIN or has not checked it.
     pub(super) fn forget(&self) {
         if let Some(note) = &self.note {
-            // There is seldom one.
+            // There is seldom a note.
             let _ = fs::remove_file(note);
         }
     }
 }
 
-/// How many PINs are being tried.
+/// The number of PINs that are being tried.
 static TRYING: AtomicUsize = AtomicUsize::new(0);
 
 /// A PIN that is being tried.
@@ -114,9 +116,9 @@ impl Drop for Trying {
     }
 }
 
-/// Waits until no PIN is being tried, at most for as long as people don't notice. A process that ends
-/// meanwhile leaves a note that stops those after it. A signal handler may call this: it takes no lock and
-/// no memory.
+/// Waits until no PIN is being tried, but not long enough for people to notice. A process that ends
+/// meanwhile leaves a note that stops later ones. A signal handler may call this: it takes no lock
+/// and allocates no memory.
 pub fn await_logins() {
     for _ in 0..LONGEST_LOGIN {
         if TRYING.load(Ordering::SeqCst) == 0 {
@@ -126,13 +128,13 @@ pub fn await_logins() {
     }
 }
 
-/// In milliseconds.
+/// The longest wait, in milliseconds.
 const LONGEST_LOGIN: u32 = 150;
 
-/// Has PINs tried again that tokens have refused, of all of the user's PIN files.
+/// Lets PINs that tokens have refused be tried again, from all of the user's PIN files.
 ///
 /// # Errors
-/// When the notes of them can't be removed.
+/// When their notes can't be removed.
 pub fn forget_refused_pins() -> io::Result<()> {
     let Some(directory) = directory() else { return Ok(()) };
     match fs::remove_dir_all(directory) {
@@ -172,10 +174,10 @@ mod tests {
         let now = || PinFile::below(Some(notes.clone()), &path, "token `a`").unwrap();
         let file = now();
         assert!(file.check().is_ok());
-        // While this process tries it, others may.
+        // Other processes may try it while this one does.
         file.note_try();
         assert!(now().check().is_ok());
-        // One that was killed meanwhile.
+        // A process that was killed meanwhile.
         file.keep(" 4194305").unwrap();
         assert!(now().check().is_err());
         assert_eq!(file.note_refusal(), None);

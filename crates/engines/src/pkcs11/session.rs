@@ -1,4 +1,4 @@
-//! One PKCS #11 session, one key in it, one job after the other.
+//! One PKCS #11 session with one key, which processes one job after the other.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub(super) struct Pkcs11Session {
     padded_part: WipedBuffer,
     /// Buffer for decrypted GCM messages. Grows to the longest message.
     room: WipedBuffer,
-    /// Whether new keys are private: only a logged-in user may use them.
+    /// True if new keys are private: only a logged-in user may use them.
     is_private: bool,
     /// Keeps the user logged in. Declared after the channel, which must close first.
     stay: Arc<Stay>,
@@ -82,7 +82,7 @@ impl Pkcs11Session {
         Ok(session)
     }
 
-    /// Does one job and returns how many bytes it wrote.
+    /// Processes one job and returns the number of bytes that it wrote.
     fn perform(&mut self, job: &mut Job<'_>) -> Result<usize, Stop> {
         job.check(self.cipher, self.direction)?;
         let object = self.key_object(job)?;
@@ -142,7 +142,7 @@ impl Pkcs11Session {
         }
     }
 
-    /// ECB, CBC and CTR: in parts that the token takes, each with an IV of its own.
+    /// Processes ECB, CBC and CTR in parts that the token accepts, each with an IV of its own.
     fn perform_in_parts(
         &mut self,
         job: &mut Job<'_>,
@@ -187,7 +187,7 @@ impl Pkcs11Session {
         (blocks_left.min(most - 1) as usize + 1) * COUNTER_BLOCK
     }
 
-    /// GCM: the whole message, its tag behind it on either side.
+    /// Processes a whole GCM message. The tag follows the ciphertext, as input and as output.
     fn perform_whole(
         &mut self,
         job: &mut Job<'_>,
@@ -303,8 +303,8 @@ impl Drop for Pkcs11Session {
     }
 }
 
-/// DES ignores the lowest bit of every key byte, but some tokens insist on what FIPS 46-3 says
-/// of it: that it make the number of set bits odd.
+/// DES ignores the lowest bit of every key byte, but some tokens insist on its value in FIPS 46-3,
+/// which makes the number of set bits odd.
 fn set_odd_parity(key: &mut [u8]) {
     for byte in key {
         let others_are_even = (*byte >> 1).count_ones().is_multiple_of(2);

@@ -1,4 +1,4 @@
-//! Calls into a PKCS #11 module (OASIS PKCS #11 v2.40; what later versions add is not used).
+//! Calls into a PKCS #11 module (OASIS PKCS #11 v2.40, without the additions of later versions).
 
 use std::ffi::{c_int, c_void};
 use std::mem;
@@ -18,7 +18,7 @@ use super::ending::{self, Call};
 use super::words::{self, Failure};
 use crate::misfit::{self, Misfit};
 
-/// Why a module could not be loaded.
+/// The reason why a module could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LoadError {
     #[error("{0}")]
@@ -53,7 +53,7 @@ macro_rules! call {
 /// in this process, and threads of the module may outlive its code.
 pub(super) struct Module {
     functions: CK_FUNCTION_LIST,
-    /// Whether nobody in this process had initialised it before.
+    /// True if nobody in this process had initialised it before.
     is_fresh: bool,
 }
 
@@ -73,8 +73,8 @@ impl Module {
         let Some(_call) = Call::begin() else {
             return Err(LoadError::Library("the process ends".to_owned()));
         };
-        // SAFETY: loading runs the library's initialisers, as linking to it would. The user
-        // names this library to be run in the process; its code is trusted by that.
+        // SAFETY: loading runs the library's initialisers, as linking to it would. The user names
+        // this library to be run in the process, and thereby trusts its code.
         let library = unsafe { ck::Pkcs11::new(path) };
         let library = library.map_err(|error| LoadError::Library(error.to_string()))?;
         let function = library.C_GetFunctionList.as_ref().map_err(|_| LoadError::NotAModule)?;
@@ -93,8 +93,8 @@ impl Module {
         Ok(Module { functions, is_fresh: false })
     }
 
-    /// Finalises and initialises the module once more, if nobody else in this process uses it; returns
-    /// whether it did. Some modules read their tokens at this moment only.
+    /// Finalises the module and initialises it again, if nobody else in this process uses it.
+    /// Returns whether it did. Some modules read their tokens only at this moment.
     pub(super) fn restart(&self) -> Result<bool, Failure> {
         if !self.is_fresh {
             return Ok(false);
@@ -182,7 +182,7 @@ pub(super) struct Channel {
 pub(super) struct NewKey<'a> {
     kind: CK_KEY_TYPE,
     bytes: &'a [u8],
-    /// Whether only a logged-in user may use it.
+    /// True if only a logged-in user may use it.
     is_private: bool,
 }
 
@@ -236,7 +236,7 @@ impl<'a> Mechanism<'a> {
 }
 
 impl Channel {
-    /// Opens a read-only session; keys that live only as long as it can be made in it.
+    /// Opens a read-only session. Keys made in it live only as long as the session.
     pub(super) fn open(module: &Arc<Module>, slot: CK_SLOT_ID) -> Result<Channel, Failure> {
         let mut handle = 0;
         let flags = ck::CKF_SERIAL_SESSION;
@@ -326,7 +326,7 @@ impl Channel {
         Ok(found.into_iter().take(count as usize).collect())
     }
 
-    /// A numeric attribute; `None` when the object does not have it or does not tell.
+    /// A numeric attribute; `None` when the object does not have it or does not reveal it.
     pub(super) fn number(
         &mut self,
         object: CK_OBJECT_HANDLE,
@@ -336,14 +336,14 @@ impl Channel {
         self.read(object, kind, (&raw mut value).cast(), size_of::<CK_ULONG>()).then_some(value)
     }
 
-    /// A truth value; false when the object does not have it or does not tell.
+    /// A Boolean attribute; false when the object does not have it or does not reveal it.
     pub(super) fn is_set(&mut self, object: CK_OBJECT_HANDLE, kind: CK_ATTRIBUTE_TYPE) -> bool {
         let mut value = ck::CK_FALSE;
         self.read(object, kind, (&raw mut value).cast(), size_of_val(&value))
             && value == ck::CK_TRUE
     }
 
-    /// Reads an attribute of exactly `length` bytes to `value`, which has that much room.
+    /// Reads an attribute of exactly `length` bytes into `value`, which has that much room.
     fn read(
         &mut self,
         object: CK_OBJECT_HANDLE,
@@ -373,9 +373,9 @@ impl Channel {
         let mut length = output.len() as CK_ULONG;
         let (from, to) = (input.as_ptr().cast_mut(), output.as_mut_ptr());
         let given = input.len() as CK_ULONG;
-        // SAFETY: the module reads `given` bytes from `from`, does not write to them, and
-        // writes at most `length` bytes to `to`: both are the slices' own lengths. The slices
-        // do not overlap, one being borrowed mutably.
+        // SAFETY: the module reads `given` bytes from `from`, does not write to them, and writes at
+        // most `length` bytes to `to`: both are the slices' own lengths. The slices do not overlap,
+        // because one is borrowed mutably.
         unsafe {
             match direction {
                 Direction::Encrypt => {
@@ -441,7 +441,7 @@ impl Drop for Channel {
     }
 }
 
-/// The user whose rights this process has.
+/// The effective user ID of this process.
 pub(super) fn current_user() -> u32 {
     unsafe extern "C" {
         safe fn geteuid() -> u32;
@@ -449,8 +449,8 @@ pub(super) fn current_user() -> u32 {
     geteuid()
 }
 
-/// Has the system call [`ending::end`] when the process ends, before what was registered so far.
-/// Without memory for it the process ends as if it were not there.
+/// Registers [`ending::end`] to be called when the process ends, before the functions registered so
+/// far. If there is no memory for it, the process ends as if it were not registered.
 pub(super) fn wait_at_exit() {
     unsafe extern "C" {
         safe fn atexit(function: extern "C" fn()) -> c_int;
@@ -474,7 +474,7 @@ fn list(
         }
         let mut entries = vec![0; count as usize];
         match ask(entries.as_mut_ptr(), &mut count) {
-            // It has grown in the meantime.
+            // The list has grown meanwhile.
             Err(failure) if failure.code == ck::CKR_BUFFER_TOO_SMALL => {}
             Err(failure) => return Err(failure),
             Ok(()) => {
@@ -501,7 +501,7 @@ fn attribute_of_bytes(kind: CK_ATTRIBUTE_TYPE, value: &[u8]) -> CK_ATTRIBUTE {
     }
 }
 
-/// Whether all bits of `flag` are set.
+/// Returns whether all bits of `flag` are set.
 pub(super) fn has(flags: CK_FLAGS, flag: CK_FLAGS) -> bool {
     flags & flag == flag
 }

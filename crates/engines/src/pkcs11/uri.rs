@@ -15,7 +15,7 @@ pub(super) struct Uri {
     pub(super) pin_file: Option<PathBuf>,
 }
 
-/// The place of the PKCS #11 module.
+/// The location of the PKCS #11 module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Library {
     /// The system's default module.
@@ -50,7 +50,7 @@ pub(super) struct ObjectPattern {
     pub(super) id: Option<Vec<u8>>,
 }
 
-/// Why a URI can't be used. Names attributes only: a value might be a PIN.
+/// The reason why a URI can't be used. Names attributes only: a value might be a PIN.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum UriError {
     #[error(
@@ -58,7 +58,7 @@ pub(super) enum UriError {
          name that as pin-source=file:PATH"
     )]
     PinValue,
-    // It may be a PIN, or end in one.
+    // The text may be a PIN, or end in one.
     #[error("attribute number {0} {1} the `?` of the URI is not NAME=VALUE")]
     NoValue(usize, &'static str),
     #[error("the attribute `{0}` is given twice")]
@@ -84,9 +84,9 @@ pub(super) enum UriError {
 }
 
 impl Uri {
-    /// Reads what follows `pkcs11:`.
+    /// Parses the text after `pkcs11:`.
     ///
-    /// Stricter than RFC 7512 demands of a consumer: an unknown attribute is an error, because it
+    /// Stricter than RFC 7512 requires of a consumer: an unknown attribute is an error, because it
     /// is probably misspelt.
     pub(super) fn parse(text: &str) -> Result<Uri, UriError> {
         let (path, query) = text.split_once('?').unwrap_or((text, ""));

@@ -19,15 +19,16 @@ pub(super) fn refused(failure: &Failure) -> String {
     }
 }
 
-/// Whether this return value of a decryption means that the message is not authentic. The standard
-/// has a separate value for it since version 3.0; before, modules returned one of these.
+/// Returns whether this return value of a decryption means that the message is not authentic. The
+/// standard has had a separate value for it since version 3.0; before, modules returned one of
+/// these.
 pub(super) fn means_forged(code: CK_RV) -> bool {
     [ck::CKR_AEAD_DECRYPT_FAILED, ck::CKR_ENCRYPTED_DATA_INVALID, ck::CKR_SIGNATURE_INVALID]
         .contains(&code)
 }
 
-/// Whether this return value of a decryption may mean either a message that is not authentic or a
-/// failing token; SoftHSM uses it for both.
+/// Returns whether this return value of a decryption may mean either a message that is not
+/// authentic or a failing token; SoftHSM uses it for both.
 pub(super) fn may_mean_forged(code: CK_RV) -> bool {
     [ck::CKR_GENERAL_ERROR, ck::CKR_FUNCTION_FAILED].contains(&code)
 }

@@ -7,7 +7,7 @@ use evener_core::{Cipher, Direction, Engine, Key, Mode, Outcome, SessionRequest}
 use super::messages::{Message, Random, engines, offers};
 use crate::lanes::Arena;
 
-/// `EVENER_LANES_MESSAGES` says how many messages there are, about; 20,000 if it is not set.
+/// `EVENER_LANES_MESSAGES` sets the approximate number of messages; 20,000 if it is not set.
 #[test]
 fn random_batches_give_what_openssl_gives() {
     let wanted = env::var("EVENER_LANES_MESSAGES").ok().and_then(|number| number.parse().ok());

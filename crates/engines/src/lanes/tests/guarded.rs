@@ -1,4 +1,4 @@
-//! No access outside the messages: every message lies at the edge of unmapped memory.
+//! No access outside the messages: every message is at the edge of unmapped memory.
 
 use evener_core::{Cipher, Direction, Engine, Job, Key, Outcome, SessionRequest};
 
@@ -78,7 +78,7 @@ fn run(
     }
 }
 
-/// More than the widest kernel has lanes, and no multiple of them.
+/// More than the lanes of the widest kernel, and no multiple of them.
 const COUNT: usize = 39;
 
 const LONGEST: usize = 1500;

@@ -47,7 +47,7 @@ fn a_session_without_a_key_says_so_in_place() {
     }
 }
 
-/// The job's own check knows only what the job says of itself.
+/// The job's own check sees only the job's fields, not the session's cipher.
 #[test]
 fn a_message_for_another_cipher_is_not_touched() {
     let openssl = crate::find("openssl").unwrap();
@@ -67,7 +67,7 @@ fn a_message_for_another_cipher_is_not_touched() {
     }
 }
 
-/// A streamed message begins wherever its output does, on a line or some blocks before.
+/// A streamed message begins where its output does: on a cache line or some blocks before one.
 #[test]
 fn streamed_counters_go_on_from_any_address() {
     let mut random = Random(4);
@@ -97,7 +97,7 @@ struct Case {
 }
 
 impl Case {
-    /// The low half of a counter is about to run over.
+    /// A case whose counter's low half is about to overflow.
     fn random(random: &mut Random, cipher: Cipher, direction: Direction, length: usize) -> Case {
         let mut iv = vec![0xFF; cipher.iv_length()];
         if let Some(last) = iv.last_mut() {

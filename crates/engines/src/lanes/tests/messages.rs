@@ -1,4 +1,4 @@
-//! Random messages, and what the `openssl` engine makes of them.
+//! Random messages, and the `openssl` engine's results for them.
 
 use std::sync::{Arc, LazyLock};
 
@@ -8,7 +8,7 @@ use evener_core::{
 
 use crate::lanes::probe;
 
-/// The engine once for each kernel.
+/// One engine for each kernel.
 pub(super) fn engines() -> Vec<Arc<dyn Engine>> {
     let kernels = evener_lanes::available();
     if kernels.is_empty() {
@@ -18,14 +18,14 @@ pub(super) fn engines() -> Vec<Arc<dyn Engine>> {
     kernels.into_iter().map(|kernel| probe(kernel.name())).collect()
 }
 
-/// What the engine offers, in both directions.
+/// The ciphers that the engine offers, with their directions.
 pub(super) fn offers(engine: &dyn Engine) -> Vec<(Cipher, Direction)> {
     let both = |&cipher| [(cipher, Direction::Encrypt), (cipher, Direction::Decrypt)];
     let all = Cipher::ALL.iter().flat_map(both);
     all.filter(|&(cipher, direction)| engine.offer(cipher, direction).is_some()).collect()
 }
 
-/// One message and what becomes of it.
+/// One message and its result.
 pub(super) struct Message {
     pub(super) iv: Iv,
     pub(super) key: Option<Key>,
@@ -37,8 +37,8 @@ pub(super) struct Message {
 }
 
 impl Message {
-    /// A message of `length` bytes or, where the cipher wants whole blocks, a little less. Its
-    /// input for decryption is one that `openssl` encrypted.
+    /// A message of `length` bytes or, where the cipher requires whole blocks, a little less. To
+    /// decrypt, its input is one that `openssl` encrypted.
     pub(super) fn random(
         random: &mut Random,
         cipher: Cipher,
@@ -91,7 +91,7 @@ impl Message {
         Job { key: self.key.as_ref(), padding: self.padding, aad: &self.aad, ..job }
     }
 
-    /// How long the output has to be.
+    /// The length that the output must have.
     pub(super) fn output_length(&self, cipher: Cipher, direction: Direction) -> usize {
         let length = self.input.len();
         match (direction, self.padding) {

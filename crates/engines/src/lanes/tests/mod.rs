@@ -1,4 +1,4 @@
-//! Every kernel that this machine can run, not only the fastest.
+//! Tests of every kernel that this machine can run, not only the fastest.
 
 mod conformance;
 mod differential;

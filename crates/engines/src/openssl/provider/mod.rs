@@ -26,8 +26,8 @@ pub(super) fn find(engine: &str, parameters: &str) -> Result<(Library, Kind, Str
     Ok((library, kind, format!("{}, provider {}", version(), selection.name)))
 }
 
-/// Why a provider can't be used, in one sentence. libcrypto's own words name the file and line of
-/// its source, on the machine where it was built.
+/// The reason why a provider can't be used, in one sentence. libcrypto's own message names the file
+/// and line of its source, on the machine where it was built.
 fn not_loaded(selection: &Selection, error: &ErrorStack) -> String {
     let name = &selection.name;
     let directories = match &selection.directory {
@@ -52,7 +52,7 @@ fn not_loaded(selection: &Selection, error: &ErrorStack) -> String {
     }
 }
 
-/// What the dynamic loader said, or else libcrypto's reason.
+/// The dynamic loader's message, or else libcrypto's reason.
 fn words(stack: &ErrorStack) -> String {
     let said = stack.errors().iter().filter_map(|error| error.data());
     let said = said.filter_map(|data| data.split_once("): ").map(|(_, words)| words));

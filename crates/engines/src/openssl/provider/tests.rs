@@ -69,8 +69,7 @@ fn a_provider_that_is_not_there_is_said_so_in_one_sentence() {
     }
 }
 
-/// In a process of its own, since libcrypto looks at its configuration and at its environment
-/// once.
+/// In a process of its own, since libcrypto reads its configuration and its environment once.
 #[test]
 fn neither_configuration_nor_environment_decides_what_is_loaded() {
     let inside = "EVENER_TEST_CONFIGURED";

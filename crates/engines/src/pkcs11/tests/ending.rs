@@ -19,13 +19,13 @@ fn what_a_module_frees_at_exit_is_there_until_it_returns() {
     ends("what_a_module_frees_at_exit_is_there_until_it_returns", &settings);
 }
 
-/// Else this test would hang.
+/// Otherwise this test would hang.
 #[test]
 fn a_module_that_hangs_lets_the_process_end() {
     ends("a_module_that_hangs_lets_the_process_end", &[("EVENER_SLOW_HANGS", "1")]);
 }
 
-/// Has a process end while it initialises the slow module, which has these settings.
+/// Makes a process end while it initialises the slow module with these settings.
 fn ends(test: &str, settings: &[(&str, &str)]) {
     if let (Some(module), Some(begun)) = (env::var_os(MODULE), env::var_os(BEGUN)) {
         let uri = format!("?module-path={}", Path::new(&module).display());

@@ -46,7 +46,7 @@ fn encrypt(session: &mut dyn Session, key: Option<&Key>) -> Result<Vec<u8>, Engi
     result.map(|()| output)
 }
 
-/// What openssl makes of the same.
+/// The result of openssl for the same message.
 fn expected(key: &Key) -> Vec<u8> {
     let openssl = crate::find("openssl").unwrap();
     encrypt(&mut *open(&*openssl, Some(key)).unwrap(), None).unwrap()
@@ -95,13 +95,13 @@ fn a_wrong_pin_of_a_file_is_tried_once_until_the_file_changes() {
         }
         crate::forget_refused_pins().unwrap();
         assert!(refusal(&uri).contains("the PIN is wrong"));
-        // Tried ten times, it would be locked.
+        // After ten tries the PIN would be locked.
         home.set_pin_file(PIN);
         assert!(probe(&uri).is_ok());
     });
 }
 
-/// SoftHSM rewrites the token's file at each login, and who reads it then finds half of it.
+/// SoftHSM rewrites the token's file at each login, and a reader then finds half of it.
 #[test]
 fn processes_that_begin_at_once_all_find_the_token() {
     const ONE_OF_THEM: &str = "EVENER_ONE_OF_THEM";
@@ -133,7 +133,7 @@ fn where_nobody_watches_a_wrong_pin_is_tried_once() {
         assert!(probe_unattended(&uri).is_ok());
         home.set_pin_file("999999");
         assert!(said().contains("the PIN is wrong"));
-        // The right one is not tried either: nobody knows that it is.
+        // The right PIN is not tried either: nobody knows that it is right.
         home.set_pin_file(PIN);
         for _ in 0..3 {
             assert!(said().contains("a wrong PIN was entered before"));
@@ -300,7 +300,7 @@ fn who_only_looks_at_a_scarce_token_keeps_no_session() {
     with_token("who_only_looks_at_a_scarce_token_keeps_no_session", &settings, |home| {
         home.import_key("archive", "0102", &[5; 16]);
         let Some(uri) = home.shim("token=evener;object=archive") else { return };
-        // Both are found while neither works; then they work in turns, each logged in anew.
+        // Both are found while neither works. Then they work in turns, and each logs in again.
         let engines = [engine(&uri), engine(&uri)];
         for engine in engines.iter().chain(&engines) {
             let offer = engine.offer(Cipher::Aes128Gcm, Direction::Encrypt).unwrap();

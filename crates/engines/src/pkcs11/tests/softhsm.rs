@@ -1,7 +1,7 @@
 //! A SoftHSM token in a directory of its own, for a test in a process of its own.
 //!
-//! SoftHSM reads where its tokens are from the environment, once a process, so every test runs
-//! itself again as a child with that environment.
+//! SoftHSM reads the location of its tokens from the environment, once per process, so every test
+//! runs itself again as a child with that environment.
 
 use std::env;
 use std::ffi::OsStr;
@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// What a test finds in its process.
+/// The files that a test uses in its process.
 pub(super) struct Home {
     directory: PathBuf,
     module: PathBuf,
@@ -18,8 +18,8 @@ pub(super) struct Home {
 
 pub(super) const PIN: &str = "648219";
 
-/// Runs `body` in a child process with a new token `evener`, or says why that can't be.
-/// `test` is the test's own name below this folder; `settings` go to [`Home::shim`].
+/// Runs `body` in a child process with a new token `evener`, or reports why it can't. `test` is the
+/// test's own name below this folder; `settings` go to [`Home::shim`].
 pub(super) fn with_token(test: &str, settings: &[(&str, &str)], body: fn(&Home)) {
     let Some(module) = MODULES.iter().map(Path::new).find(|path| path.exists()) else {
         evener_skipped::lacking!("SoftHSM2 is not installed (Debian: softhsm2)");
@@ -46,13 +46,13 @@ pub(super) fn with_token(test: &str, settings: &[(&str, &str)], body: fn(&Home))
 }
 
 impl Home {
-    /// The rest of a `pkcs11:` URI of the token, its PIN in a file.
+    /// The rest of a `pkcs11:` URI of the token, with its PIN in a file.
     pub(super) fn uri(&self, path: &str) -> String {
         let pin = self.at("pin");
         format!("{path}?module-path={}&pin-source=file:{}", self.module.display(), pin.display())
     }
 
-    /// The same for the module that has limits and faults; `None` where there is no compiler.
+    /// The same for the module with limits and faults; `None` if there is no compiler.
     pub(super) fn shim(&self, path: &str) -> Option<String> {
         let shim = compile("shim.c", &self.directory)?;
         Some(Home { module: shim, directory: self.directory.clone() }.uri(path))
@@ -80,7 +80,7 @@ impl Home {
         self.at("pin")
     }
 
-    /// Replaces what the PIN file holds.
+    /// Replaces the content of the PIN file.
     pub(super) fn set_pin_file(&self, pin: &str) {
         fs::write(self.at("pin"), pin).unwrap();
         fs::set_permissions(self.at("pin"), fs::Permissions::from_mode(0o600)).unwrap();
@@ -103,7 +103,7 @@ impl Home {
     }
 }
 
-/// Compiles a module of this folder into a directory; `None` where there is no compiler.
+/// Compiles a module of this folder into a directory; `None` if there is no compiler.
 pub(super) fn compile(source: &str, directory: &Path) -> Option<PathBuf> {
     let module = directory.join(source).with_extension("so");
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/pkcs11/tests/");
