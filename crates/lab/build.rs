@@ -1,5 +1,5 @@
-//! Tells the threads benchmark where the OpenSSL is that this build links, so that its peer in C
-//! can be linked with the very same.
+//! Tells the threads benchmark which OpenSSL this build links, so that its peer in C can link the
+//! same one.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -1,8 +1,8 @@
 //! Compares a module engine with a C program that makes the same calls and nothing else.
 //!
-//! `bare_calls ENGINE CIPHER RIVAL [ARGUMENT]...`, with the engine's name as `--engine` takes
-//! it. The rival is called with its arguments, a length in bytes and a time in milliseconds,
-//! and prints what encrypting a message took: wall time and CPU time in microseconds.
+//! `bare_calls ENGINE CIPHER RIVAL [ARGUMENT]...`, with the engine's name as `--engine` takes it.
+//! The rival is called with its arguments, a length in bytes and a time in milliseconds, and prints
+//! the wall time and CPU time of encrypting a message, in microseconds.
 
 use std::env;
 use std::error::Error;
@@ -35,7 +35,7 @@ fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     );
     for &bytes in &plan.sizes {
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-        // They take turns, so that a change of the machine's speed meets both.
+        // They take turns, so that a change of the machine's speed affects both.
         for _ in 0..ROUNDS {
             ours.push(engine_cost(&*engine, &plan, bytes)?);
             theirs.push(rival_cost(rival, rest, &plan, bytes)?);
@@ -80,7 +80,7 @@ fn rival_cost(
     Ok((next()??, next()??))
 }
 
-/// Of all rounds, because whatever else the machine does only adds to the costs.
+/// The least cost of all rounds, because other load can only add to the costs.
 fn least(costs: &[Cost], figure: fn(&Cost) -> f64) -> f64 {
     costs.iter().map(figure).fold(f64::INFINITY, f64::min)
 }

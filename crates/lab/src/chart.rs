@@ -1,7 +1,7 @@
 //! Bar charts of ratios, as SVG.
 //!
 //! The scale is logarithmic and shared by all panels. Bars start at the line of the reference,
-//! ratio 1: to the left is faster, to the right slower.
+//! ratio 1: faster is to the left, slower to the right.
 
 use std::fmt::{self, Write};
 
@@ -25,7 +25,7 @@ pub(crate) struct Panel {
 /// One ratio.
 pub(crate) struct Bar {
     pub(crate) label: String,
-    /// Above 0.
+    /// Greater than 0.
     pub(crate) value: f64,
     pub(crate) emphasised: bool,
 }
@@ -34,7 +34,7 @@ impl Chart {
     /// The chart as an SVG document.
     pub(crate) fn to_svg(&self) -> String {
         let mut svg = String::new();
-        // Writing to a string does not fail.
+        // Writing to a string can't fail.
         let _ = self.draw(&mut svg);
         svg
     }
@@ -111,7 +111,7 @@ impl Scale {
         LEFT + share.clamp(0.0, 1.0) * (RIGHT - LEFT)
     }
 
-    /// Draws a line at each tick, the reference's dark.
+    /// Draws a line at each tick; the reference's is dark.
     fn draw_lines(&self, svg: &mut String, top: f64, bottom: f64) -> fmt::Result {
         for tick in self.ticks() {
             let x = self.x(tick);
@@ -124,7 +124,7 @@ impl Scale {
         Ok(())
     }
 
-    /// 1, 2 and 5 in every decade of the scale.
+    /// Returns 1, 2 and 5 in every decade of the scale.
     fn ticks(&self) -> Vec<f64> {
         const TICKS: [f64; 16] = [
             0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0,
@@ -135,7 +135,7 @@ impl Scale {
 }
 
 const WIDTH: f64 = 900.0;
-/// Left and right edge of the bars' area; the numbers are to the right of it.
+/// Left and right edge of the bars' area; the numbers are to its right.
 const LEFT: f64 = 190.0;
 const RIGHT: f64 = WIDTH - 70.0;
 const TOP: f64 = 60.0;

@@ -1,4 +1,4 @@
-//! Whether a run did all of its work: a run that did less has no figures.
+//! Checks that a run did all of its work: a run that did less has no figures.
 
 use crate::LabError;
 
@@ -7,7 +7,7 @@ use crate::LabError;
 pub struct Amount {
     /// Files or messages.
     pub files: u64,
-    /// Their bytes together.
+    /// Total bytes.
     pub bytes: u64,
 }
 
@@ -18,10 +18,10 @@ impl Amount {
     }
 }
 
-/// Compares what a run did with what it was to do, which is something.
+/// Compares the work of a run with the work required, which must not be empty.
 ///
 /// # Errors
-/// [`LabError::Undone`] where they differ; `run` says whose it was, such as `polling, 8 bytes`.
+/// [`LabError::Undone`] if they differ; `run` names the run, such as `polling, 8 bytes`.
 pub(crate) fn all_done(run: &str, done: Amount, wanted: Amount) -> Result<(), LabError> {
     if done == wanted && wanted.files > 0 {
         return Ok(());

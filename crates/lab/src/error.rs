@@ -7,7 +7,7 @@ use evener_core::shown_error;
 
 use crate::done::Amount;
 
-/// Why a benchmark could not be run.
+/// The reason why a benchmark could not be run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LabError {
@@ -18,7 +18,7 @@ pub enum LabError {
         action: &'static str,
         /// The file or directory.
         path: PathBuf,
-        /// Why it failed.
+        /// The cause.
         source: io::Error,
     },
     /// A program could not be started.
@@ -26,7 +26,7 @@ pub enum LabError {
     Start {
         /// Its name or path.
         program: PathBuf,
-        /// Why it failed.
+        /// The cause.
         source: io::Error,
     },
     /// A program reported failure.
@@ -34,12 +34,12 @@ pub enum LabError {
     Failed {
         /// Its name and task, such as `rclone copy`.
         program: String,
-        /// How it ended.
+        /// Its exit status.
         status: std::process::ExitStatus,
         /// The end of its standard error.
         message: String,
     },
-    /// A contender's decryption differs from the source.
+    /// A contender's decrypted tree differs from the source.
     #[error("{contender} restored {} with different content", evener_core::shown(path))]
     NotRestored {
         /// The contender.
@@ -55,20 +55,20 @@ pub enum LabError {
         /// The cipher.
         cipher: evener_core::Cipher,
     },
-    /// A run did not do all of its work, so its time is of something else.
+    /// A run did not do all of its work, so its time is not comparable.
     #[error(
         "{run}: {} of {} files were done ({} of {} bytes), so there are no figures",
         done.files, wanted.files, done.bytes, wanted.bytes
     )]
     Undone {
-        /// Whose run, such as `polling, 8 bytes`.
+        /// The run's name, such as `polling, 8 bytes`.
         run: String,
-        /// What it did.
+        /// The work that was done.
         done: Amount,
-        /// What it was to do.
+        /// The work that was required.
         wanted: Amount,
     },
-    /// A file holds no valid profile.
+    /// A file does not contain a valid profile.
     #[error("{}: {error}", evener_core::shown(path))]
     Profile {
         /// The file.
@@ -76,7 +76,7 @@ pub enum LabError {
         /// The error in it.
         error: evener_core::ProfileError,
     },
-    /// A contender can't take part; the reason says what to do.
+    /// A contender can't take part; the text gives the reason and the remedy.
     #[error("{0}")]
     Unavailable(String),
     /// There is no GPU of this name.
@@ -84,9 +84,9 @@ pub enum LabError {
         "there is no GPU to measure: {reason}; name another device with --device (engine {engine})"
     )]
     NoDevice {
-        /// The engine that was to be measured.
+        /// The engine to be measured.
         engine: String,
-        /// Why it is absent.
+        /// The reason why it is absent.
         reason: String,
     },
     /// A directory has too little free space for a workload.
@@ -97,17 +97,17 @@ pub enum LabError {
     Space {
         /// The directory.
         place: PathBuf,
-        /// In MiB.
+        /// The free space, in MiB.
         available: u64,
-        /// In MiB.
+        /// The space required, in MiB.
         needed: u64,
     },
     /// Runs took longer than the benchmark's bound.
     #[error("{beyond} of {runs} runs beside a module were beyond the bound")]
     Late {
-        /// How many did.
+        /// The number of late runs.
         beyond: usize,
-        /// How many runs there were.
+        /// The number of runs.
         runs: usize,
     },
     /// The benchmark was interrupted from the keyboard.

@@ -1,7 +1,7 @@
 //! Evener's benchmarks: workloads, rivals and reports.
 //!
 //! A benchmark names every parameter, runs its rivals in the same run, and records the machine.
-//! Benchmarks are no tests: none fails because of a time.
+//! Benchmarks are not tests: none fails because of a time.
 
 pub mod background;
 mod chart;
@@ -40,7 +40,7 @@ pub use error::LabError;
 pub use machine::Machine;
 pub use rival::Rival;
 
-/// Finds an engine to measure: a model, or one of the registry.
+/// Finds an engine to measure: a model, or an engine of the registry.
 ///
 /// # Errors
 /// When it is not available.
@@ -50,8 +50,8 @@ fn find(name: &str) -> Result<Arc<dyn Engine>, EngineError> {
             let inner = evener_engines::find("openssl")?;
             let model = evener_model::find(parameters, inner, |text| complain(text))?;
             match model.description().kind {
-                // As in runs, a session on the cores is not tested: on the modelled processor
-                // that would take a millisecond.
+                // As in runs, a session on the cores is not tested: on the modelled processor, a
+                // test would take a millisecond.
                 Kind::Cpu => Ok(model),
                 _ => watched(&model, Watch::of_a_benchmark()),
             }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub struct Machine {
     /// The CPU's model, as the kernel names it.
     pub cpu: String,
-    /// How many threads can run at once.
+    /// The number of threads that can run at once.
     pub cores: usize,
     /// The CPU's instructions for encryption and wide vectors, as the kernel names them.
     pub cpu_features: Vec<String>,
@@ -51,7 +51,7 @@ impl fmt::Display for Machine {
     }
 }
 
-/// The value of the first of `names` that `text`, lines of `name : value`, has.
+/// Returns the value of the first of `names` that occurs in `text`, lines of `name : value`.
 fn field<'a>(text: &'a str, names: &[&str]) -> Option<&'a str> {
     let value = |wanted: &&str| {
         let mut pairs = text.lines().filter_map(|line| line.split_once(':'));
@@ -69,7 +69,7 @@ fn kibibytes(value: &str) -> Option<u64> {
     value.split_whitespace().next()?.parse().ok()
 }
 
-/// Those of x86 and of ARM.
+/// Instruction sets of x86 and of ARM.
 const FEATURES: &[&str] = &[
     "aes",
     "pclmulqdq",

@@ -1,4 +1,4 @@
-//! Waits for a child and watches how much memory it takes.
+//! Waits for a child and measures its peak memory.
 
 use std::fs;
 use std::io;
@@ -7,11 +7,11 @@ use std::process::{Child, ExitStatus};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-/// Waits for `child` and returns its exit status and its peak resident set in KiB, as the kernel
-/// says it every 2 ms while the child runs; 0 if it ended before.
+/// Waits for `child` and returns its exit status and its peak resident set in KiB, read from the
+/// kernel every 2 ms while the child runs; 0 if it ended before the first reading.
 ///
-/// `wait4` says it too, but its figure is at least the resident set of this process: the kernel
-/// counts what a child was between fork and exec.
+/// `wait4` reports a peak too, but its figure is at least the resident set of this process: the
+/// kernel counts the child's memory between fork and exec.
 ///
 /// # Errors
 /// Those of `pidfd_open`, `poll` and `waitpid`.
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn status_and_peak_are_the_childs() {
-        // More than the child takes.
+        // More memory than the child takes.
         let own = std::hint::black_box(vec![1_u8; 200 << 20]);
         let script = "text=$(head -c 20000000 /dev/zero | tr '\\0' x); sleep 0.1; exit 3";
         let child = Command::new("sh").args(["-c", script]).spawn().unwrap();

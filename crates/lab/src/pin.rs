@@ -5,7 +5,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use crate::LabError;
 
 /// Pins the calling thread, and threads that it starts later, to these cores, numbered from 0; to
-/// all if the list is empty.
+/// all cores if the list is empty.
 ///
 /// # Errors
 /// When the system refuses.

@@ -48,7 +48,8 @@ pub(crate) fn run(command: &mut Command) -> Result<Cost, LabError> {
     Err(LabError::Failed { program: name(command), status, message })
 }
 
-/// The program `evener`: as given, or the one beside the running program, or the one on the PATH.
+/// Finds the program `evener`: the given one, the one beside the running program, or the one on the
+/// PATH.
 ///
 /// # Errors
 /// When the running program can't be found.
@@ -90,8 +91,8 @@ mod tests {
 
     #[test]
     fn an_interrupted_program_interrupts_the_benchmark() {
-        // A shell starts what it puts in the background with the signal ignored, and so may be
-        // whoever runs this test.
+        // A shell starts background commands with the signal ignored, and whoever runs this test
+        // may ignore it too.
         let mut killed = Command::new("env");
         killed.args(["--default-signal=INT", "sh", "-c", "kill -INT $$"]);
         let mut stopped = Command::new("sh");

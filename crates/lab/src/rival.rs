@@ -6,13 +6,13 @@ use std::str::FromStr;
 use evener_core::Kind;
 use evener_pipeline::{PolicyName, Queue, UnknownPolicy};
 
-/// A policy of a comparison.
+/// A policy to compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rival {
-    /// One of Evener's.
+    /// One of Evener's policies.
     Own(PolicyName),
-    /// A dispatcher watches the workers and hands a task to whichever is free. It never sleeps, so
-    /// that it takes CPU time of its own.
+    /// A dispatcher watches the workers and hands a task to any free one. It never sleeps, so it
+    /// uses CPU time of its own.
     Polling,
 }
 
@@ -27,7 +27,7 @@ impl Rival {
         Rival::Own(PolicyName::Adaptive),
     ];
 
-    /// As users write it.
+    /// The policy's name, as users write it.
     pub fn name(self) -> &'static str {
         match self {
             Rival::Own(policy) => policy.name(),
@@ -35,7 +35,7 @@ impl Rival {
         }
     }
 
-    /// Whether workers with engines of a kind get anything to do at all.
+    /// Returns whether workers with engines of a kind get any work at all.
     pub fn admits(self, kind: Kind) -> bool {
         match self {
             Rival::Own(policy) => policy.admits(kind),
@@ -43,12 +43,13 @@ impl Rival {
         }
     }
 
-    /// Whether a module goes on that takes more of the cores' time than it saves, as in the papers.
+    /// Returns whether a module keeps working even if it takes more of the cores' time than it
+    /// saves, as in the papers.
     pub(crate) fn ignores_burden(self) -> bool {
         self.of_queue() == PolicyName::Pull
     }
 
-    /// The policy of the queue. Behind a dispatcher, a worker takes what it is given.
+    /// The policy of the queue. With a dispatcher, a worker takes the tasks that it is given.
     pub(crate) fn of_queue(self) -> PolicyName {
         match self {
             Rival::Own(policy) => policy,
@@ -80,7 +81,7 @@ impl FromStr for Rival {
     }
 }
 
-/// Is the dispatcher of [`Rival::Polling`]: hands each task to a worker that waits, until all are
+/// Runs the dispatcher of [`Rival::Polling`]: hands each task to a waiting worker, until all are
 /// handed out or the run was stopped.
 pub(crate) fn dispatch<T>(queue: &Queue<'_, T>, tasks: impl IntoIterator<Item = T>) {
     for mut task in tasks {
@@ -88,7 +89,7 @@ pub(crate) fn dispatch<T>(queue: &Queue<'_, T>, tasks: impl IntoIterator<Item = 
         while let Err(refused) = queue.offer(task) {
             task = refused;
             looks = looks.wrapping_add(1);
-            // That takes the queue's lock, which the workers need.
+            // `is_stopped` takes the queue's lock, which the workers need.
             if looks.is_multiple_of(1 << 12) && queue.is_stopped() {
                 return;
             }

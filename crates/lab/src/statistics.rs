@@ -1,10 +1,10 @@
-//! Medians, and how sure they are.
+//! Medians, and their confidence intervals.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The middle of `values`, or the mean of the two in the middle; `None` of none.
+/// The middle of `values`, or the mean of the two in the middle; `None` if there are none.
 pub(crate) fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -16,21 +16,22 @@ pub(crate) fn median(values: &[f64]) -> Option<f64> {
     }
 }
 
-/// A median with its interval: from the ranks of the values, whatever their distribution.
+/// A median with its confidence interval, computed from the ranks of the values, so it holds for
+/// any distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Interval {
     /// The median of the values.
     pub median: f64,
-    /// The interval that holds the true median with at least 95 in 100, from here; with fewer than
-    /// 6 values no interval does, and this is the least value.
+    /// The lower end of the interval that contains the true median with a probability of at least
+    /// 95 %; with fewer than 6 values no interval does, and this is the least value.
     pub low: f64,
-    /// To here.
+    /// The upper end.
     pub high: f64,
 }
 
 impl Interval {
-    /// That of at most 1,000 values; `None` of none.
+    /// The interval of at most 1,000 values; `None` if there are none.
     pub(crate) fn of(values: &[f64]) -> Option<Interval> {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -50,8 +51,8 @@ impl fmt::Display for Interval {
     }
 }
 
-/// How many of `count` values lie outside of the interval at either end: as many as that fewer
-/// coins of `count` show heads with at most 2.5 in 100.
+/// The number of values outside the interval at either end: the largest number such that at most
+/// this many heads among `count` coin tosses have a probability of at most 2.5 %.
 fn ranks_outside(count: usize) -> usize {
     let (mut outside, mut heads) = (0, 0.5_f64.powi(count as i32));
     let mut at_most = heads;
@@ -67,7 +68,7 @@ fn ranks_outside(count: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// The figures of `median_and_interval` in scripts/bench-default.
+    /// The figures are those of `median_and_interval` in scripts/bench-default.
     #[test]
     fn the_interval_is_that_of_the_ranks() {
         let ranks = [1, 5, 6, 9, 11, 21, 51, 101, 1000].map(ranks_outside);

@@ -8,12 +8,12 @@ pub(crate) use evener_program::values::{
 
 use crate::Rival;
 
-/// An engine: one of the registry, or a [model](evener_model).
+/// Parses an engine: one of the registry, or a [model](evener_model).
 pub(crate) fn engine() -> impl TypedValueParser<Value = String> {
     engine_or(&[evener_model::NAME])
 }
 
-/// A policy of a comparison.
+/// Parses a policy of a comparison.
 pub(crate) fn rival() -> impl TypedValueParser<Value = Rival> {
     let names = Rival::ALL.iter().map(|rival| rival.name());
     PossibleValuesParser::new(names).try_map(|name| name.parse())

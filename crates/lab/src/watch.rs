@@ -1,4 +1,4 @@
-//! Reports the benchmark's progress, and stops it.
+//! Reports the benchmark's progress, and interrupts it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,8 +8,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::LabError;
 
-/// Reports each step, and records Ctrl-C or `kill`, so that a benchmark removes its files and ends
-/// its programs even then; files on tmpfs may take gigabytes of memory.
+/// Reports each step and records Ctrl-C or `kill`, so that even then a benchmark removes its files
+/// and ends its programs; files on tmpfs may take gigabytes of memory.
 pub(crate) struct Watch<'a> {
     say: &'a mut dyn FnMut(&str),
     interrupted: Arc<AtomicBool>,
@@ -19,7 +19,7 @@ pub(crate) struct Watch<'a> {
 impl<'a> Watch<'a> {
     pub(crate) fn new(say: &'a mut dyn FnMut(&str)) -> Watch<'a> {
         let interrupted = Arc::new(AtomicBool::new(false));
-        // Without a handler, the signal still stops the benchmark; it only leaves the files.
+        // Without a handler, the signal still stops the benchmark, but its files remain.
         let register = |signal| signal_hook::flag::register(signal, Arc::clone(&interrupted)).ok();
         let handlers = [SIGINT, SIGTERM, SIGHUP].into_iter().filter_map(register).collect();
         Watch { say, interrupted, handlers }

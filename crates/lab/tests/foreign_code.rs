@@ -1,11 +1,11 @@
-//! A provider that ends the process with the status of a success makes no benchmark succeed.
+//! A provider that ends the process with a success status does not make a benchmark succeed.
 
 use std::process::Command;
 
 #[test]
 fn code_that_ends_a_benchmark_makes_no_success() {
     let folder = tempfile::tempdir().unwrap();
-    // In the midst of what is measured, after the test with known answers.
+    // Exit during the measurement, after the self-test with known answers.
     let code = "
         #include <unistd.h>
         static void act(int call) { if (call == 12) _exit(0); }

@@ -1,5 +1,5 @@
-//! `evener-lab bench gpu` on the fake of CUDA's driver: it is asked for what a driver allows, and what it
-//! can't compute is told.
+//! Runs `evener-lab bench gpu` on a fake CUDA driver: the benchmark asks only for what a driver
+//! allows, and reports what the driver can't compute.
 
 use std::process::Command;
 
@@ -27,14 +27,15 @@ fn what_cuda_is_asked_for_is_right() {
     let report: serde_json::Value = serde_json::from_slice(&report.stdout).unwrap();
     assert_eq!(report["device"]["name"], "Fake 9000");
     assert_eq!(report["copies"].as_array().unwrap().len(), 2);
-    // Its units do a word a clock; 132 of them would do 32 words at 1,980 MHz.
+    // Each of the fake's units reads one word per clock; 132 of them could read 32 words at 1,980
+    // MHz.
     assert_eq!(report["shared_memory"]["words_per_clock"], 1.0);
     let computed = report["shared_memory"]["computed_words_per_second"].as_f64().unwrap();
     assert_eq!(computed, 132.0 * 1.98e9 * 32.0);
     let ceiling = &report["shared_memory"]["ceilings"][0];
     let computed = ceiling["computed_gb_per_second"].as_f64().unwrap();
     assert_eq!((ceiling["cipher"].as_str(), computed.round()), (Some("aes-128"), 836.0));
-    // Its other kernels do nothing, and that must not pass for a result.
+    // The fake's other kernels do nothing, which must not pass for a result.
     assert_eq!(report["kernels"].as_array().unwrap().len(), 0);
     let missing = report["missing"].as_array().unwrap();
     let is_wrong = |what: &&serde_json::Value| what.as_str().unwrap().contains("computes wrongly");

@@ -1,4 +1,4 @@
-//! The command line as readable transcripts: every `tests/cmd/*.md` is run as it stands there.
+//! The command line as readable transcripts: every `tests/cmd/*.md` is run as written.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ fn transcripts() {
     for name in ["cat", "head", "sh"] {
         cases.register_bin(name, find(name).expect("every system has these programs"));
     }
-    // For the shell.
+    // The path for the shell.
     let directory = program.parent().expect("the program is in a directory").to_owned();
     let path = env::join_paths(std::iter::once(directory).chain(directories())).unwrap();
     cases.env("PATH", path.to_str().expect("the path is UTF-8"));

@@ -22,7 +22,7 @@ pub(super) fn wake_on_time() {
 /// The overhead of a sleep and of reading the clock on this machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sleep {
-    /// Delay after the end of a sleep, on an idle core.
+    /// Delay after the end of a sleep on an idle core.
     late: Duration,
     /// CPU time of going to sleep and waking up.
     pub(super) cost: Duration,
@@ -31,9 +31,9 @@ pub(super) struct Sleep {
 }
 
 impl Sleep {
-    /// Measures it, in some milliseconds.
+    /// Measures the overhead, within some milliseconds.
     pub(super) fn calibrate() -> Sleep {
-        // On a separate thread, because it changes its thread's timer slack.
+        // A separate thread, because the calibration changes its thread's timer slack.
         thread::spawn(|| {
             wake_on_time();
             let (mut late, mut cost) = (Vec::new(), Vec::new());
@@ -59,8 +59,8 @@ impl Sleep {
         2 * self.late.max(self.cost)
     }
 
-    /// Sleeps so that the thread continues at `until`, or soon after where its core is busy. It
-    /// never continues earlier: it waits awake for the rest of the time.
+    /// Sleeps so that the thread continues at `until`, or soon after if its core is busy. The
+    /// thread never continues earlier: it busy-waits for the rest of the time.
     pub(super) fn until(&self, until: Instant) {
         let asleep = until.saturating_duration_since(Instant::now()).saturating_sub(self.late);
         if !asleep.is_zero() {

@@ -7,7 +7,7 @@ use evener_core::IgnorePoison;
 
 /// A device that works on several jobs at once and starts them in order of arrival.
 pub(super) struct Device {
-    /// For each slot, the time when it is free.
+    /// For each slot, the time when it becomes free.
     free_at: Mutex<Vec<Instant>>,
 }
 
@@ -17,9 +17,9 @@ impl Device {
         Device { free_at: Mutex::new(vec![Instant::now(); depth.clamp(1, MOST_PLACES)]) }
     }
 
-    /// Submits a job at `now`. `time` gives the device's time for it from the share of other slots
-    /// in use (0 on an idle device, 1 if the job takes the last slot). Returns the time when the
-    /// job will be done.
+    /// Submits a job at `now`. `time` gives the device's time for the job from the share of other
+    /// slots in use (0 on an idle device, 1 if the job takes the last slot). Returns the time when
+    /// the job will be done.
     pub(super) fn submit(&self, now: Instant, time: impl FnOnce(f64) -> Duration) -> Instant {
         let mut places = self.free_at.lock().ignore_poison();
         let earliest = places.iter().copied().min().unwrap_or(now);
@@ -34,7 +34,7 @@ impl Device {
     }
 }
 
-/// No device has more; a profile may contain any number.
+/// The most slots of a device; a profile may contain any number.
 const MOST_PLACES: usize = 1024;
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! Models an engine of another machine, from that machine's profile.
+//! Models an engine of another machine from that machine's profile.
 //!
-//! `model:FILE#NAME` is the engine called NAME of the profile in FILE. It encrypts with another engine
-//! and takes the profile's time for a message of that length: the calling thread is busy for the
-//! profile's CPU time and asleep for the rest, while the modelled device works. It offers only the
-//! profile's cipher and direction.
+//! `model:FILE#NAME` is the engine called NAME of the profile in FILE. It encrypts with another
+//! engine and takes the profile's time for a message of that length: the calling thread is busy for
+//! the profile's CPU time and asleep for the rest, while the modelled device works. It offers only
+//! the profile's cipher and direction.
 //!
 //! A module is one device for all sessions of this process, with as many slots as its depth;
 //! further jobs queue. The mean time over jobs is accurate to a few percent for costs of 20 µs and
@@ -41,8 +41,8 @@ pub use troubled::{Troubled, Troubles};
 /// The name by which `--engine` selects a model.
 pub const NAME: &str = "model";
 
-/// Reads the profile and finds the engine in it that the parameters `FILE#NAME` name. `inner` does the
-/// work, and `complain` says that this takes longer than it should.
+/// Finds the engine that the parameters `FILE#NAME` name. `inner` does the work; `complain` reports
+/// that this takes longer than the modelled time.
 ///
 /// # Errors
 /// [`EngineError::Unavailable`] when the profile can't be read or has no such engine.
@@ -71,13 +71,13 @@ struct Shared {
     name: String,
     direction: Direction,
     costs: EngineProfile,
-    /// What the costs include.
+    /// The scope of the costs.
     includes: Includes,
     /// Costs with all slots in use; `None` if they are the same.
     costs_when_full: Option<EngineProfile>,
     device: Device,
     sleep: Sleep,
-    /// Whether it has reported that the real work takes longer.
+    /// True once the engine has reported that the real work takes longer.
     is_known_late: AtomicBool,
     complain: fn(&dyn Display),
 }

@@ -1,4 +1,4 @@
-//! Finding an engine in a profile.
+//! Finds an engine in a profile.
 
 use std::fs;
 
@@ -16,7 +16,7 @@ pub(super) struct Model {
 
 /// Reads the engine `FILE#NAME`. The error is the reason as text.
 pub(super) fn read(parameters: &str) -> Result<Model, String> {
-    // A file's name may contain a `#`; an engine's hardly does.
+    // A file's name may contain a `#`; an engine's hardly ever does.
     let (file, name) = parameters
         .rsplit_once('#')
         .ok_or("it takes FILE#NAME, a profile and the name of an engine in it")?;

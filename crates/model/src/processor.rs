@@ -1,4 +1,4 @@
-//! The processor of another machine, for work that is no job of an engine.
+//! The processor of another machine, for work that is not an engine's job.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use evener_core::{EngineError, EngineProfile};
 use super::clock::{burn, thread_time};
 use super::{NAME, probe};
 
-/// A modelled processor. It does messages one after the other, on the calling thread.
+/// A modelled processor. It processes messages one after the other, on the calling thread.
 pub struct Processor {
     costs: EngineProfile,
 }
 
 impl Processor {
-    /// The engine of a profile that the parameters `FILE#NAME` name.
+    /// Finds the engine that the parameters `FILE#NAME` name.
     ///
     /// # Errors
     /// As [`find`](super::find).
@@ -24,13 +24,14 @@ impl Processor {
         Ok(Processor { costs: model.engine })
     }
 
-    /// Does the work of a message of so many bytes, and keeps the thread busy until the modelled
-    /// processor would have done it.
+    /// Does the work of a message of `bytes` bytes and keeps the thread busy until the modelled
+    /// processor would have finished.
     pub fn message<T>(&self, bytes: usize, work: impl FnOnce() -> T) -> T {
         busy(self.costs.cost(bytes).wall_us, work)
     }
 
-    /// As [`Processor::message`], for so many bytes within a message: without what its beginning takes.
+    /// As [`Processor::message`], for `bytes` bytes within a message: without the fixed cost of a
+    /// message.
     pub fn part<T>(&self, bytes: usize, work: impl FnOnce() -> T) -> T {
         let [.., one, other] = &self.costs.points[..] else { return work() };
         let distance = other.bytes.saturating_sub(one.bytes).max(1) as f64;
@@ -45,7 +46,7 @@ fn busy<T>(microseconds: f64, work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// In seconds; a profile may contain any number.
+/// The longest busy time, in seconds; a profile may contain any number.
 const LONGEST: f64 = 3600.0;
 
 #[cfg(test)]

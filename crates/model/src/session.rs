@@ -29,9 +29,9 @@ pub(super) struct ModelSession {
 #[derive(Clone, Copy, Default)]
 struct Cost {
     cpu: Duration,
-    /// On an otherwise idle device.
+    /// Device time on an otherwise idle device.
     device: Duration,
-    /// On the device with all other slots in use.
+    /// Device time with all other slots in use.
     device_when_full: Duration,
 }
 
@@ -96,7 +96,7 @@ impl ModelSession {
 
 impl Session for ModelSession {
     fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
-        // Half of a reading's time comes before the clock is read and half after, so two readings
+        // Half of a reading's time passes before the clock is read and half after, so two readings
         // hide the time of one.
         let began = thread_time().saturating_sub(self.shared.sleep.look);
         let pending = batch.iter().filter(|job| job.outcome == Outcome::Pending).count();
@@ -147,11 +147,10 @@ fn microseconds(time: f64) -> Duration {
     Duration::from_secs_f64((time * 1e-6).clamp(0.0, LONGEST_JOB))
 }
 
-/// In seconds.
+/// The longest modelled time of a job, in seconds.
 const LONGEST_JOB: f64 = 3600.0;
 
-/// Limit of the excess to subtract later: enough for an expensive sleep, and no more than a job or
-/// two.
+/// The most excess to subtract later: enough for an expensive sleep, and no more than a job or two.
 const MOST_OVERDRAWN: Duration = Duration::from_micros(500);
 
 /// Tolerance for a few interrupts.

@@ -15,18 +15,18 @@ use super::clock::{burn, thread_time};
 /// The troubles of a module.
 #[derive(Clone, Debug, Default)]
 pub struct Troubles {
-    /// How long it takes to open a session.
+    /// The time to open a session.
     pub opening: Duration,
-    /// The opening computes on a core for that long; otherwise it sleeps.
+    /// True if the opening computes on a core for that time; otherwise it sleeps.
     pub computes: bool,
-    /// The batch at which the module hangs for good, counted from 1 over all sessions. The first batch
-    /// of a session, a guard's test, is not counted.
+    /// The batch at which the module hangs for good, counted from 1 over all sessions. The first
+    /// batch of a session, a guard's test, is not counted.
     pub hangs_at: Option<u64>,
-    /// The least time that a batch takes, for each MiB of it.
+    /// The minimum time of a batch, for each MiB of it.
     pub per_mib: Duration,
 }
 
-/// A module that does its work with another engine and has troubles beside.
+/// A module that does its work with another engine and has troubles as well.
 pub struct Troubled {
     description: Description,
     inner: Arc<dyn Engine>,
@@ -36,7 +36,7 @@ pub struct Troubled {
 }
 
 impl Troubled {
-    /// A module of this name that works with `inner`.
+    /// Creates a module of this name that works with `inner`.
     pub fn new(name: String, inner: Arc<dyn Engine>, troubles: Troubles) -> Troubled {
         let detail = format!("{} with troubles", inner.description().name);
         let description = Description { name, kind: Kind::Module, detail };
@@ -44,13 +44,13 @@ impl Troubled {
         Troubled { description, inner, troubles, batches, is_over }
     }
 
-    /// How many batches were begun.
+    /// The number of batches begun.
     pub fn batches(&self) -> u64 {
         self.batches.load(Ordering::Relaxed)
     }
 
-    /// Ends openings and batches that still last, as failures, so that what a run left behind does not
-    /// slow down the next.
+    /// Ends openings and batches that are still in progress, as failures, so that they do not slow
+    /// down the next run.
     pub fn end(&self) {
         self.is_over.store(true, Ordering::Relaxed);
     }
@@ -108,7 +108,7 @@ impl Session for TroubledSession {
         }
         self.inner.process(batch)?;
         let least = self.troubles.per_mib.mul_f64(bytes as f64 / f64::from(1 << 20));
-        // Its results are right even if nobody waits for them any more.
+        // The results are right even if nobody waits for them any more.
         sleep_until(begun.checked_add(least), &self.is_over);
         Ok(())
     }
@@ -122,7 +122,7 @@ fn ended(name: &str) -> EngineError {
     EngineError::Failed { engine: name.to_owned(), reason: "the measurement is over".to_owned() }
 }
 
-/// Sleeps until then, or for good; returns false where it is over before.
+/// Sleeps until `until`, or for good; returns false if the measurement ends first.
 fn sleep_until(until: Option<Instant>, is_over: &AtomicBool) -> bool {
     loop {
         let left = until.map_or(Duration::MAX, |it| it.saturating_duration_since(Instant::now()));
@@ -133,7 +133,7 @@ fn sleep_until(until: Option<Instant>, is_over: &AtomicBool) -> bool {
     }
 }
 
-/// Keeps the thread's core busy for that long; returns false where it is over before.
+/// Keeps the thread's core busy for `time`; returns false if the measurement ends first.
 fn compute(time: Duration, is_over: &AtomicBool) -> bool {
     let end = thread_time() + time;
     while thread_time() < end && !is_over.load(Ordering::Relaxed) {
@@ -146,7 +146,7 @@ fn compute(time: Duration, is_over: &AtomicBool) -> bool {
 const DEPTH: usize = 2;
 const BATCH: usize = 32;
 
-/// How often it looks whether the measurement is over.
+/// The interval between checks for the end of the measurement.
 const LOOK: Duration = Duration::from_millis(5);
 
 #[cfg(test)]
@@ -199,7 +199,7 @@ mod tests {
         let key = Key::new(&[1; 16]).unwrap();
         let module = module(Troubles { hangs_at: Some(2), ..Troubles::default() });
         let mut session = module.open(&request(&key)).unwrap();
-        // The test, and the first batch.
+        // The guard's test, and the first batch.
         batch(&mut *session).unwrap();
         batch(&mut *session).unwrap();
         let hanging = thread::spawn(move || batch(&mut *session).map_err(|it| it.to_string()));

@@ -1,4 +1,4 @@
-//! The benchmark as a command of the program.
+//! The command that runs the benchmark.
 
 use std::env;
 use std::ffi::OsString;
@@ -31,7 +31,7 @@ pub struct Command {
 }
 
 impl Command {
-    /// The engines that load code of others.
+    /// The engines that load third-party code.
     pub fn foreign_engines(&self) -> Vec<String> {
         let BackgroundOptions { engines, module, .. } = &self.options;
         let used = engines.iter().chain(module).filter(|_| self.only_foreground.is_none());
@@ -64,5 +64,5 @@ impl Command {
     }
 }
 
-/// The arguments with which the program starts itself as the foreground program.
+/// The arguments with which this program starts itself as the foreground program.
 const ARGUMENTS: [&str; 2] = ["bench", "background"];

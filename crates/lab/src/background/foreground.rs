@@ -15,7 +15,7 @@ pub(super) struct Pace {
     pub(super) unit_us: f64,
     /// Median time from a periodic task's due time to its end, in microseconds.
     pub(super) late_us_p50: f64,
-    /// And the 99th percentile.
+    /// The 99th percentile of that time, in the same unit.
     pub(super) late_us_p99: f64,
 }
 
@@ -38,7 +38,7 @@ pub(super) fn work(
         let periodic = scope.spawn(|| lateness(time, &ready));
         ready.wait();
         begun();
-        // Without the work of a thread that panicked there are no figures.
+        // If a thread panicked, there are no figures.
         let whole = |panic| resume_unwind(panic);
         let rate: f64 = working.into_iter().map(|thread| thread.join().unwrap_or_else(whole)).sum();
         let mut late = periodic.join().unwrap_or_else(|panic| resume_unwind(panic));
@@ -68,8 +68,8 @@ fn units(seed: u64, working_set: usize, time: Duration, ready: &Barrier) -> f64 
     }
 }
 
-/// Does a short task every period; returns for each the time from when it was due to its end.
-/// Periods that pass while an earlier task waits for a core count too.
+/// Does a short task every period; returns the time from each task's due time to its end. Periods
+/// that pass while an earlier task waits for a core also count.
 fn lateness(time: Duration, ready: &Barrier) -> Vec<Duration> {
     let mut work = Work::new(0, 4096);
     let mut late = Vec::with_capacity((time.as_micros() / PERIOD.as_micros()) as usize + 1);
@@ -118,13 +118,13 @@ fn percentile(sorted: &[Duration], percent: usize) -> f64 {
     sorted.get(rank.saturating_sub(1)).map_or(0.0, |late| late.as_secs_f64() * 1e6)
 }
 
-/// A unit of work: some 100 µs on a fast core.
+/// A unit of work: about 100 µs on a fast core.
 const STEPS: usize = 20_000;
 
 /// Period of the short tasks.
 const PERIOD: Duration = Duration::from_millis(5);
 
-/// 2⁶⁴ over the golden ratio, whose multiples differ in all bits.
+/// 2⁶⁴ divided by the golden ratio; its multiples differ in all bits.
 const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
 
 #[cfg(test)]

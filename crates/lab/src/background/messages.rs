@@ -27,7 +27,7 @@ pub(super) struct Done {
     pub(super) by_modules: u64,
 }
 
-/// Some messages together.
+/// A group of messages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Task {
     load: Load,
@@ -40,7 +40,7 @@ pub(super) struct Workspace {
 }
 
 impl Messages {
-    /// Messages of `length` bytes; whole blocks, where the cipher takes nothing else.
+    /// Messages of `length` bytes, rounded up to whole blocks if the cipher requires that.
     pub(super) fn new(cipher: Cipher, length: usize) -> Messages {
         let length = length.next_multiple_of(cipher.block_length().max(1));
         // No cipher's time depends on the bytes, and they are never shown.
@@ -127,11 +127,11 @@ impl Work for Messages {
     }
 }
 
-/// In bytes: enough work that the cost of the queue is negligible, even at 20 GB/s.
+/// Size of a task, in bytes: enough work to make the cost of the queue negligible, even at 20 GB/s.
 const TASK: usize = 1 << 20;
-/// Of short messages.
+/// The most messages in a task.
 const MOST_MESSAGES: usize = 1024;
-/// In bytes: a cache line.
+/// Gap between buffers, in bytes: a cache line.
 const STAGGER: usize = 64;
 
 #[cfg(test)]

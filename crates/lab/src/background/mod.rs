@@ -1,5 +1,4 @@
-//! Sharing the CPU: how much Evener slows down another program, and how much throughput Evener
-//! keeps.
+//! Sharing the CPU: how much Evener slows down another program, and how much throughput it keeps.
 //!
 //! A foreground program, a child process with as many threads as there are cores, does units of
 //! work continuously, and a short task every 5 ms. It runs alone, and then beside Evener, which

@@ -74,7 +74,7 @@ impl BackgroundOptions {
         usual.into_iter().chain(class_only).chain(bounded).collect()
     }
 
-    /// How many threads the foreground program has.
+    /// The number of threads of the foreground program.
     pub fn threads(&self) -> usize {
         let cores = || thread::available_parallelism().map_or(1, usize::from);
         self.foreground_threads.map_or_else(cores, usize::from)

@@ -52,7 +52,7 @@ fn chart(report: &BackgroundReport) -> Chart {
     }
 }
 
-/// A bar for each setting in which both work.
+/// Draws a bar for each setting in which both programs work.
 fn panel(report: &BackgroundReport, title: &str, figure: impl Fn(&Row) -> Option<f64>) -> Panel {
     let both = report.rows.iter().filter(|row| row.has_foreground);
     let bars = both.filter_map(|row| {

@@ -40,7 +40,7 @@ impl Program {
         begun.and(json).and_then(|json| tell(&json)).map_err(told)
     }
 
-    /// Starts it, and returns when it has begun.
+    /// Starts the program, and returns when its work has begun.
     pub(super) fn start(&self, options: &BackgroundOptions) -> Result<Running, LabError> {
         let mut command = Command::new(&self.path);
         command
@@ -63,7 +63,7 @@ impl Program {
     }
 }
 
-/// The foreground program while it runs. Dropping it ends it.
+/// The running foreground program. Dropping it ends it.
 pub(super) struct Running {
     child: Child,
     said: BufReader<ChildStdout>,
@@ -71,7 +71,7 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Waits for its end.
+    /// Waits for the program's figures.
     pub(super) fn finish(mut self) -> Result<Pace, LabError> {
         let line = self.line()?;
         serde_json::from_str(&line).map_err(|_| self.failure(&line))

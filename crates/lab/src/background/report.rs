@@ -18,7 +18,7 @@ use crate::statistics::median;
 pub struct BackgroundReport {
     /// Facts that explain the figures, by name.
     pub facts: Vec<(String, String)>,
-    /// Whether a module takes part.
+    /// True if a module takes part.
     pub has_module: bool,
     /// The figures, one row for each case.
     pub rows: Vec<Row>,
@@ -29,21 +29,21 @@ pub struct BackgroundReport {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Row {
-    /// `normal`, `--background`, `--max-cpu N`; `None` where Evener does not work.
+    /// `normal`, `--background`, `--max-cpu N`; `None` if Evener does not work.
     pub setting: Option<String>,
-    /// Whether the foreground program works.
+    /// True if the foreground program works.
     pub has_foreground: bool,
-    /// How many rounds were made.
+    /// The number of rounds.
     pub rounds: u64,
     /// The foreground program's time as a ratio to its time alone.
     pub foreground_slowdown: Option<f64>,
     /// Median time from a periodic task's due time to its end, in microseconds.
     pub late_us_p50: Option<f64>,
-    /// And the 99th percentile.
+    /// The 99th percentile of that time, in the same unit.
     pub late_us_p99: Option<f64>,
     /// Evener's throughput, in millions of bytes a second.
     pub mb_per_s: Option<f64>,
-    /// Its ratio to Evener's throughput alone with the default settings.
+    /// The ratio to Evener's throughput alone with the default settings.
     pub throughput_ratio: Option<f64>,
     /// Evener's CPU time, as a percentage of all cores.
     pub cpu_percent: Option<f64>,
@@ -54,7 +54,7 @@ pub struct Row {
 /// The programs of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Case {
-    /// How Evener shares the cores, if it works.
+    /// Evener's setting for sharing the cores; `None` if Evener does not work.
     pub(super) setting: Option<Setting>,
     pub(super) has_foreground: bool,
 }
@@ -67,7 +67,7 @@ pub(super) struct Turn {
 }
 
 impl BackgroundReport {
-    /// Makes the figures of each case's turns, one for each round.
+    /// Computes the figures from each case's turns, one for each round.
     pub(super) fn new(
         facts: Vec<(String, String)>,
         has_module: bool,
@@ -115,7 +115,7 @@ impl Row {
         }
     }
 
-    /// The figures as they stand in tables, in the order of [`HEADINGS`].
+    /// The figures as shown in tables, in the order of [`HEADINGS`].
     pub(super) fn cells(&self) -> [String; HEADINGS.len()] {
         let figure = |value: Option<f64>, digits: usize| {
             value.map_or_else(|| "-".to_owned(), |value| format!("{value:.digits$}"))
@@ -206,7 +206,7 @@ pub(super) mod tests {
         let [foreground, evener, both] = &report.rows[..] else { panic!("{report:?}") };
         assert_eq!((foreground.foreground_slowdown, foreground.mb_per_s), (Some(1.0), None));
         assert_eq!((evener.throughput_ratio, evener.foreground_slowdown), (Some(1.0), None));
-        // Of 2, 3 and 1; and of 0.5, 0.25 and 0.1.
+        // Medians of 2, 3 and 1, and of 0.5, 0.25 and 0.1.
         assert_eq!((both.foreground_slowdown, both.throughput_ratio), (Some(2.0), Some(0.25)));
         assert_eq!((both.mb_per_s, both.rounds), (Some(500.0), 3));
     }

@@ -1,4 +1,4 @@
-//! The rounds.
+//! Runs the rounds.
 
 use std::thread;
 use std::time::Duration;
@@ -38,7 +38,7 @@ pub fn run(
     Ok(BackgroundReport::new(facts(options, &team), team.has_module(), &turns))
 }
 
-/// The foreground program alone, and Evener in each setting, alone and beside it.
+/// Lists the foreground program alone, and Evener in each setting, alone and beside it.
 fn cases(settings: &[Setting]) -> Vec<Case> {
     let beside = |&setting| {
         [false, true].map(|has_foreground| Case { setting: Some(setting), has_foreground })

@@ -26,11 +26,11 @@ pub(super) struct Team {
 /// Evener's figures of a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Work {
-    /// In millions of bytes a second.
+    /// Throughput, in millions of bytes a second.
     pub(super) mb_per_s: f64,
     /// The modules' share, in percent.
     pub(super) module_percent: f64,
-    /// The process' CPU time, as a percentage of all cores.
+    /// The process's CPU time, as a percentage of all cores.
     pub(super) cpu_percent: f64,
 }
 
@@ -38,7 +38,7 @@ impl Team {
     /// Finds the engines. Each has as many workers as it recommends, as in `evener encrypt`.
     ///
     /// # Errors
-    /// When one is not available, or none has the cipher.
+    /// When an engine is not available, or none supports the cipher.
     pub(super) fn new(options: &BackgroundOptions) -> Result<Team, LabError> {
         let unavailable =
             |error: evener_core::EngineError| LabError::Unavailable(error.to_string());
@@ -78,7 +78,7 @@ impl Team {
         self.messages.length()
     }
 
-    /// Whether a module takes part.
+    /// Returns whether a module takes part.
     pub(super) fn has_module(&self) -> bool {
         self.seats.iter().any(|engine| engine.description().kind == Kind::Module)
     }
@@ -102,7 +102,7 @@ impl Team {
                 run(&self.seats, &options, &self.messages, |queue| {
                     let feeds = || !has_ended.load(Ordering::Relaxed);
                     while feeds() && queue.push(self.messages.task()).is_ok() {
-                        // It waits while the queue is full.
+                        // `push` waits while the queue is full.
                     }
                     queue.stop();
                 });

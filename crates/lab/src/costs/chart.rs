@@ -1,7 +1,7 @@
-//! The costs of a job by its size, wall time and CPU time beside each other, as SVG.
+//! Draws the costs of a job by its size, wall time beside CPU time, as SVG.
 //!
-//! Both axes are logarithmic. A line is an engine with one worker, and a dashed one the same
-//! with as many as it takes, each of whose jobs then counts with its share of the time.
+//! Both axes are logarithmic. A solid line is an engine with one worker; a dashed line is the same
+//! engine with as many workers as it takes, each job then counting with its share of the time.
 
 use evener_core::{EngineProfile, Point, Profile};
 
@@ -9,7 +9,7 @@ use crate::page::{Axis, Line, LineChart, LineStyle, Marker, Scale, Sheet};
 
 /// The profile as an SVG document.
 pub(super) fn svg(profile: &Profile) -> String {
-    // CPU time is spent by each job, however many workers there are.
+    // Each job spends CPU time, whatever the number of workers.
     let wall = |point: &Point, workers| point.wall_us / workers as f64;
     let charts = vec![
         chart(profile, "wall time, µs a job", wall),
@@ -70,7 +70,7 @@ fn sizes(profile: &Profile) -> Vec<f64> {
     sizes.into_iter().map(|bytes| bytes as f64).collect()
 }
 
-/// Colours that many people tell apart (Okabe and Ito), again from the first where they end.
+/// Colours that most people can tell apart (Okabe and Ito); they repeat after the last.
 fn style(number: usize, workers: usize) -> LineStyle {
     const STYLES: [(&str, Marker); 6] = [
         ("#0072b2", Marker::Circle),
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn every_engine_has_its_lines_in_both_charts() {
         let svg = svg(&PROFILE.parse().unwrap());
-        // Three lines in two charts, and the legend's two.
+        // Three lines in two charts, and two in the legend.
         assert_eq!(svg.matches("<polyline").count(), 2 * 3 + 2);
         assert_eq!(svg.matches("stroke-dasharray").count(), 2);
         assert!(svg.contains("a &lt;board&gt;") && !svg.contains("NaN"), "{svg}");

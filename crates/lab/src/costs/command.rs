@@ -1,4 +1,4 @@
-//! The drawing as a command of the program.
+//! The command that draws the costs.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! The costs of a machine's engines, drawn.
+//! Draws the costs of a machine's engines.
 
 mod chart;
 mod command;

@@ -1,4 +1,4 @@
-//! The benchmark as a command of the program.
+//! The command that runs the benchmark.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -58,7 +58,7 @@ impl GpuOptions {
 }
 
 impl Command {
-    /// The engines that load code of others.
+    /// The engines that load third-party code.
     pub fn foreign_engines(&self) -> Vec<String> {
         let device = Some(&self.options.device);
         device.into_iter().filter(|engine| loads_foreign_code(engine)).cloned().collect()

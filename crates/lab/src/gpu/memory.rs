@@ -1,4 +1,4 @@
-//! Copies by the processor, which an engine that stages its data pays for.
+//! Copies by the processor, the cost of an engine that stages its data.
 
 use std::sync::Barrier;
 use std::thread;
@@ -16,7 +16,7 @@ pub(super) fn measure(bytes: usize, time: Duration) -> Memory {
     }
 }
 
-/// The rate of so many threads, each with buffers of its own.
+/// The total rate of `threads` threads, each with its own buffers.
 fn copy(threads: usize, bytes: usize, time: Duration) -> f64 {
     let ready = Barrier::new(threads);
     let rates: Vec<f64> = thread::scope(|scope| {

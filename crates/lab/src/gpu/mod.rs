@@ -1,10 +1,11 @@
-//! A GPU beside the processor: what its bus and its kernels can do, and what the engine makes of it.
+//! Measures a GPU beside the processor: the limits of its bus and kernels, and the engine's share of
+//! them.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `command.rs` | the command, and its options |
 //! | `report.rs` | the report, one JSON document |
-//! | `run.rs` | the parts of the benchmark, in their order |
+//! | `run.rs` | the parts of the benchmark, in order |
 //! | `memory.rs` | copies by the processor |
 //! | `shared.rs` | look-ups in the device's shared memory |
 //! | `peers.rs` | other programs that measure themselves |

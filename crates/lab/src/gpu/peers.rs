@@ -1,4 +1,4 @@
-//! Other programs that measure themselves, such as AES that somebody else wrote for GPUs.
+//! Other programs that measure themselves, such as third-party AES for GPUs.
 
 use std::io::Read;
 use std::path::Path;
@@ -11,10 +11,10 @@ use evener_core::shown;
 
 use super::report::Peer;
 
-/// Runs a program for texts of so many bytes, and returns its figures.
+/// Runs a program for texts of `bytes` bytes and returns its figures.
 ///
 /// # Errors
-/// In words, why it has none.
+/// The reason, as text, why there are none.
 pub(super) fn measure(program: &Path, bytes: u64, most: Duration) -> Result<Vec<Peer>, String> {
     let name = shown(program);
     let mut child = Command::new(program)
@@ -52,7 +52,7 @@ pub(super) fn measure(program: &Path, bytes: u64, most: Duration) -> Result<Vec<
     }
 }
 
-/// The cipher and the rate of a line, if it is of that form.
+/// Parses a line's cipher and rate, if it has that form.
 fn figure(line: &str) -> Option<(String, f64)> {
     let mut words = line.split_ascii_whitespace();
     let (cipher, rate) = (words.next()?, words.next()?.parse().ok()?);
@@ -60,7 +60,7 @@ fn figure(line: &str) -> Option<(String, f64)> {
     is_rate.then(|| (cipher.to_owned(), rate))
 }
 
-/// Bytes of what a program prints at most.
+/// The most bytes read of a program's output.
 const LONGEST: u64 = 1 << 20;
 
 #[cfg(test)]

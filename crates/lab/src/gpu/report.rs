@@ -1,18 +1,18 @@
-//! The report, one JSON document. GB are 10^9 bytes.
+//! The report, one JSON document. A GB is 10^9 bytes.
 
 use evener_engines::ceilings::Facts;
 use serde::Serialize;
 
 use crate::machine::Machine;
 
-/// What was measured.
+/// The report.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Report {
     /// The program's version.
     pub version: &'static str,
-    /// What computed: `gpu`; or the platform, such as `pocl`, where a device computes on the
-    /// processor's cores, so that the figures say nothing of a GPU.
+    /// The type of device: `gpu`; or the platform, such as `pocl`, if the device computes on the
+    /// processor's cores, so that the figures do not apply to a GPU.
     pub runs_on: String,
     /// The processor and its memory.
     pub machine: Machine,
@@ -22,20 +22,20 @@ pub struct Report {
     pub copies: Vec<Copy>,
     /// Copies by the processor.
     pub memory: Memory,
-    /// Look-ups in the device's shared memory, the ceiling of AES; none where that failed.
+    /// Look-ups in the device's shared memory, the ceiling of AES; `None` if they failed.
     pub shared_memory: Option<SharedMemory>,
     /// The engine's self-test with known answers, for each cipher and direction.
     pub conformance: Vec<Conformance>,
-    /// Kernels by themselves, on random texts in the device's memory, by the device's clock. Every
-    /// result was compared.
+    /// Kernels by themselves, on random texts in the device's memory, timed by the device's clock.
+    /// Every result was compared.
     pub kernels: Vec<Kernel>,
-    /// What other programs printed of themselves.
+    /// Figures that other programs printed of themselves.
     pub peers: Vec<Peer>,
     /// The engine's sessions, with copies interleaved.
     pub sessions: Vec<Sessions>,
     /// Runs on the cores, the GPU and both.
     pub together: Vec<Together>,
-    /// What could not be measured, and why.
+    /// Measurements that were not possible, with the reason.
     pub missing: Vec<String>,
 }
 
@@ -43,15 +43,16 @@ pub struct Report {
 #[derive(Clone, Debug, Serialize)]
 pub struct Copy {
     pub bytes: usize,
-    /// To the device alone.
+    /// Rate to the device alone.
     pub up_gb_per_second: f64,
-    /// From the device alone.
+    /// Rate from the device alone.
     pub down_gb_per_second: f64,
-    /// Each way, when both go at once.
+    /// Rate in each direction, with both at once.
     pub each_way_gb_per_second: f64,
 }
 
-/// `memcpy` of buffers that no cache holds; bytes copied, not read and written.
+/// `memcpy` of buffers that are in no cache; the figures count bytes copied, not bytes read and
+/// written.
 #[derive(Clone, Debug, Serialize)]
 pub struct Memory {
     pub one_thread_gb_per_second: f64,
@@ -59,21 +60,22 @@ pub struct Memory {
     pub all_threads_gb_per_second: f64,
 }
 
-/// Words of 4 bytes that are looked up in shared memory, each lane in a bank of its own.
+/// Words of 4 bytes looked up in shared memory, each lane in its own bank.
 #[derive(Clone, Debug, Serialize)]
 pub struct SharedMemory {
-    /// Of all units, as measured.
+    /// Rate of all units, as measured.
     pub words_per_second: f64,
-    /// Of a unit by its own clock, as measured; none with OpenCL, which has no such clock.
+    /// Rate of one unit by its own clock, as measured; `None` with OpenCL, which has no such clock.
     pub words_per_clock: Option<f64>,
-    /// Of all units: 32 words in each clock of the highest that the driver names; none where it names
-    /// none.
+    /// Rate of all units, as computed: 32 words in each cycle of the highest clock that the driver
+    /// reports; `None` if it reports none.
     pub computed_words_per_second: Option<f64>,
-    /// What that allows AES.
+    /// The ceilings of AES that follow.
     pub ceilings: Vec<Ceiling>,
 }
 
-/// What AES reaches at most, if a block takes so many words and nothing else takes time.
+/// The most that AES can reach if a block takes `words_of_a_block` words and nothing else takes
+/// time.
 #[derive(Clone, Debug, Serialize)]
 pub struct Ceiling {
     pub cipher: &'static str,
@@ -106,7 +108,7 @@ pub struct Kernel {
     pub direction: String,
     /// Bytes of a message.
     pub message: usize,
-    /// Bytes of all.
+    /// Total bytes.
     pub bytes: usize,
     pub gb_per_second: f64,
 }
@@ -121,9 +123,9 @@ pub struct Sessions {
     pub batch: usize,
     pub workers: usize,
     pub gb_per_second: f64,
-    /// What copies of the same bytes reached each way, before and after.
+    /// Rate of copies of the same bytes, each way, before and after.
     pub copies_gb_per_second: f64,
-    /// The part of that rate that the sessions reached.
+    /// The fraction of that rate that the sessions reached.
     pub part_of_copies: f64,
     /// CPU time of the whole process.
     pub cpu_milliseconds_per_gb: f64,

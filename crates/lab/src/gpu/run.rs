@@ -1,4 +1,4 @@
-//! The parts of the benchmark, in their order.
+//! The parts of the benchmark, in order.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use super::{memory, peers, sessions, shared, together};
 use crate::LabError;
 use crate::machine::Machine;
 
-/// Runs the benchmark. `tell` is called with what comes next.
+/// Runs the benchmark. `tell` is called with each step.
 ///
 /// # Errors
 /// [`LabError::NoDevice`] when there is no GPU, and when the device can't even copy.
@@ -86,7 +86,7 @@ pub fn run(options: &GpuOptions, tell: &mut dyn FnMut(&str)) -> Result<Report, L
     Ok(report)
 }
 
-/// What comes next, while there is time.
+/// Announces the steps while there is time.
 struct Course<'t> {
     tell: &'t mut dyn FnMut(&str),
     begun: Instant,
@@ -102,8 +102,8 @@ impl Course<'_> {
         (self.tell)(what);
     }
 
-    /// Whether there is time for it; what is left out is missing. Kernels get a part of the time, so that
-    /// something is left for the rest.
+    /// Returns whether there is time for a step; the report lists skipped steps as missing. Kernels
+    /// get only a part of the time, to leave some for the rest.
     fn has_time(&mut self, what: &str, part: f64, report: &mut Report) -> bool {
         if self.begun.elapsed() < self.limit.mul_f64(part) {
             self.tells(what);
@@ -217,7 +217,7 @@ fn measure_together(
     }
 }
 
-/// Those of the ciphers that say most, of those that the engine has.
+/// The most informative ciphers of those that the engine supports.
 fn chosen(engine: &dyn Engine) -> impl Iterator<Item = Cipher> {
     CHOSEN.into_iter().filter(|cipher| engine.offer(*cipher, Direction::Encrypt).is_some())
 }
@@ -231,13 +231,13 @@ const CHOSEN: [Cipher; 6] = [
     Cipher::DesEde3Cbc,
 ];
 
-/// Until these parts of the time kernels begin, and peers and sessions.
+/// Kernels, and then peers and sessions, begin only within these fractions of the time limit.
 const PART_OF_KERNELS: f64 = 0.6;
 const PART_OF_SESSIONS: f64 = 0.8;
 
 const LONGEST_OF_A_PEER: Duration = Duration::from_secs(30);
 
-/// Bytes of messages for kernels.
+/// Bytes of a kernel's messages.
 const MESSAGES: [usize; 2] = [64, 16 << 10];
 
 /// Bytes of batches.

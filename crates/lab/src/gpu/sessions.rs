@@ -1,4 +1,4 @@
-//! The engine by itself: workers whose messages lie in its own memory, with copies interleaved.
+//! The engine by itself: workers whose messages are in its own memory, with copies interleaved.
 
 use std::sync::Barrier;
 use std::thread;
@@ -12,7 +12,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::report::Sessions;
 
-/// Measures sessions of as many workers as the engine likes, with batches of `batch` bytes.
+/// Measures sessions of as many workers as the engine recommends, with batches of `batch` bytes.
 pub(super) fn measure(
     bare: &Bare,
     engine: &dyn Engine,
@@ -39,8 +39,7 @@ pub(super) fn measure(
     })
 }
 
-/// The bytes that were encrypted, in what time, and with how much CPU time of this process, in
-/// seconds.
+/// Returns the number of bytes encrypted, and the wall time and this process's CPU time in seconds.
 fn perform(
     engine: &dyn Engine,
     cipher: Cipher,
@@ -101,7 +100,7 @@ impl Worker {
         let (count, room) = ((batch / message).max(1), message + cipher.tag_length());
         let buffer = |bytes| engine.buffer(bytes).unwrap_or_else(|| WipedBuffer::zeros(bytes));
         let mut input = buffer(count * message);
-        // No cipher's time depends on the bytes; random ones are as they come.
+        // No cipher's time depends on the bytes; random ones serve as well as any.
         getrandom::fill(&mut input).map_err(|_| EngineError::Failed {
             engine: engine.description().name.clone(),
             reason: "the system has no random numbers".to_owned(),

@@ -1,11 +1,11 @@
-//! Look-ups in the device's shared memory, and what they allow AES.
+//! Look-ups in the device's shared memory, and the ceiling of AES that they imply.
 
 use evener_core::EngineError;
 use evener_engines::ceilings::Bare;
 
 use super::report::{Ceiling, SharedMemory};
 
-/// Measures them so many times.
+/// Measures `rounds` rounds of look-ups.
 pub(super) fn measure(bare: &Bare, rounds: usize) -> Result<SharedMemory, EngineError> {
     let measured = bare.lookups(rounds)?;
     let facts = bare.facts();
@@ -28,7 +28,7 @@ pub(super) fn measure(bare: &Bare, rounds: usize) -> Result<SharedMemory, Engine
     })
 }
 
-/// Words that a block takes: 16 a round; of counters 27 less, which whole stretches have in common.
+/// Words per block: 16 a round; for counters 27 fewer, which a whole stretch shares.
 const WORDS: &[(&str, u32)] = &[
     ("aes-128", 160),
     ("aes-192", 192),
@@ -38,7 +38,7 @@ const WORDS: &[(&str, u32)] = &[
     ("aes-256-ctr", 197),
 ];
 
-/// Words that a unit reads in a clock: one of each bank.
+/// Words that a unit reads per clock cycle: one from each bank.
 const BANKS: f64 = 32.0;
 
 /// Bytes of a block.

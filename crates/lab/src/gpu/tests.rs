@@ -1,4 +1,4 @@
-//! The whole benchmark on PoCL, as short as it can be.
+//! Runs the whole benchmark on PoCL, as briefly as possible.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -39,7 +39,7 @@ fn it_measures_everything_on_pocl_and_says_so() {
         Err(error) => panic!("{error}"),
     };
     assert_eq!((report.runs_on.as_str(), report.device.is_gpu), ("pocl", false));
-    // So short texts fit the cache.
+    // Texts this short fit the cache.
     let missing: Vec<_> = report
         .missing
         .iter()

@@ -15,7 +15,7 @@ use super::sessions::cpu_time;
 use crate::LabError;
 use crate::done::{Amount, all_done};
 
-/// Measures runs that take about this long each.
+/// Measures runs of about this duration each.
 pub(super) fn measure(
     cores: &Arc<dyn Engine>,
     gpu: &Arc<dyn Engine>,
@@ -37,7 +37,7 @@ pub(super) fn measure(
     })
 }
 
-/// The rate of a run that takes about this long; a shorter one finds out how much that is.
+/// Measures the rate of a run of about this duration; shorter runs find the number of tasks.
 fn rate(
     seats: &[Arc<dyn Engine>],
     cipher: Cipher,
@@ -56,7 +56,7 @@ fn rate(
     Ok(Rate { gb_per_second: bytes / wall / 1e9, cpu_milliseconds_per_gb: cpu * 1e12 / bytes })
 }
 
-/// Wall and CPU time of a run with so many tasks, in seconds, and its bytes.
+/// Returns wall and CPU time of a run with `tasks` tasks, in seconds, and its bytes.
 fn perform(
     seats: &[Arc<dyn Engine>],
     cipher: Cipher,
@@ -71,7 +71,7 @@ fn perform(
     let wanted = Amount::of((tasks * work.count) as u64, message);
     let done = Amount::of(work.done.into_inner(), message);
     let trouble = work.trouble.into_inner().ignore_poison();
-    // What the others did in the place of an engine that failed is no figure of it.
+    // If an engine failed, the work that others did in its place is not its figure.
     let retired = statistics.workers.into_iter().find_map(|worker| worker.retired);
     if let Some(trouble) = trouble.or(retired.map(|cause| cause.to_string())) {
         return Err(LabError::Unavailable(trouble));
@@ -86,9 +86,9 @@ struct Messages {
     key: Key,
     iv: Iv,
     message: usize,
-    /// Of a task.
+    /// Messages of a task.
     count: usize,
-    /// How many messages were encrypted.
+    /// The number of messages encrypted.
     done: AtomicU64,
     trouble: Mutex<Option<String>>,
 }
@@ -96,11 +96,11 @@ struct Messages {
 #[derive(Clone, Copy)]
 struct Task(Load);
 
-/// A worker's buffers, which hold the messages of some tasks.
+/// A worker's buffers, for the messages of some tasks.
 struct Workspace {
     input: WipedBuffer,
     output: WipedBuffer,
-    /// How many tasks' messages fit.
+    /// The number of tasks whose messages fit.
     tasks: usize,
 }
 
@@ -206,7 +206,7 @@ impl Work for Messages {
     }
 }
 
-/// Bytes of a task: what a core encrypts while it is in its cache.
+/// Bytes of a task: an amount that stays in a core's cache while the core encrypts it.
 const TASK: usize = 256 << 10;
 
 const MOST_TASKS: usize = 1 << 18;

@@ -1,4 +1,4 @@
-//! The benchmark as a command of the program.
+//! The command that runs the benchmark.
 
 use std::io::{self, Write};
 
@@ -18,7 +18,7 @@ pub struct Command {
 }
 
 impl Command {
-    /// The contenders that are code of others.
+    /// The contenders that are third-party code.
     pub fn foreign_engines(&self) -> Vec<String> {
         let contenders = self.options.contenders().iter();
         contenders.filter(|it| it.is_foreign()).map(|it| it.name().to_owned()).collect()

@@ -42,7 +42,7 @@ impl Contender {
         }
     }
 
-    /// Whether it loads code of others into the process.
+    /// Returns whether the contender loads third-party code into the process.
     pub(super) fn is_foreign(self) -> bool {
         matches!(self, Contender::IpsecMbJob | Contender::IpsecMbBurst)
     }
@@ -50,7 +50,7 @@ impl Contender {
     /// Prepares to process a load on the calling thread.
     ///
     /// # Errors
-    /// [`LabError::Unavailable`] has the reason why it can't take part.
+    /// [`LabError::Unavailable`] with the reason why the contender can't take part.
     pub(super) fn prepare(self, load: &mut Load) -> Result<Prepared, LabError> {
         let unavailable = |reason: String| LabError::Unavailable(reason);
         Ok(match self {

@@ -10,7 +10,7 @@ use evener_engines::lanes::Arena;
 
 use super::{Lengths, Spacing};
 
-/// The messages of one thread, and buffers for the results.
+/// The messages of one thread, and the buffers for their results.
 pub(super) struct Load {
     pub(super) cipher: Cipher,
     pub(super) direction: Direction,
@@ -33,10 +33,10 @@ pub(super) struct Message<'a, I = &'a [u8]> {
 }
 
 impl Load {
-    /// Messages of pseudo-random bytes; for decryption, OpenSSL encrypts them first.
+    /// Makes messages of pseudo-random bytes; for decryption, OpenSSL encrypts them first.
     ///
     /// # Errors
-    /// When OpenSSL does not have the cipher.
+    /// When OpenSSL does not support the cipher.
     pub(super) fn new(
         cipher: Cipher,
         direction: Direction,
@@ -93,10 +93,10 @@ impl Load {
         self.places().map(|Message { input, output }| Message { input: &*input, output })
     }
 
-    /// All messages as records, with an IV for each that [`Load::ivs`] made.
+    /// All messages as records, each with an IV made by [`Load::ivs`].
     ///
     /// # Errors
-    /// When the messages are not of one length.
+    /// When the messages differ in length.
     pub(super) fn records<'a>(&'a mut self, ivs: &'a [u8]) -> Result<Records<'a>, Rejection> {
         let unequal = Rejection::Malformed("records are messages of one length");
         let (count, length) = (self.input_lengths.len(), self.equal.ok_or(unequal)?);
@@ -109,7 +109,7 @@ impl Load {
         Records::new(cipher, direction, layout, ivs, input, output)
     }
 
-    /// The IV once for every message.
+    /// The IV, repeated for every message.
     pub(super) fn ivs(&self) -> Vec<u8> {
         self.iv.bytes().repeat(self.input_lengths.len())
     }
@@ -147,7 +147,7 @@ impl Load {
         fingerprint
     }
 
-    /// Overwrites the results, so that the next fingerprint is the next contender's.
+    /// Overwrites the results, so that the next fingerprint depends on the next contender alone.
     pub(super) fn clear(&mut self) {
         for Message { output, .. } in self.messages() {
             output.fill(0);
@@ -179,7 +179,7 @@ impl Load {
     }
 }
 
-/// Buffers of these lengths: at equal distances if they are of one length.
+/// Buffers of these lengths, at equal distances if they have one length.
 fn spread<'a>(
     arena: &'a mut Arena,
     lengths: &'a [usize],
@@ -207,7 +207,7 @@ fn key(random: &mut Random, cipher: Cipher) -> Key {
 fn iv(random: &mut Random, cipher: Cipher) -> Iv {
     let mut bytes: Vec<u8> = (0..cipher.iv_length()).map(|_| random.next() as u8).collect();
     if cipher.mode() == Mode::Ctr {
-        // Like a nonce followed by a counter from 1.
+        // The bytes look like a nonce followed by a counter from 1.
         bytes[8..].copy_from_slice(&1_u64.to_be_bytes());
     }
     Iv::new(&bytes).expect("every cipher's IV fits")

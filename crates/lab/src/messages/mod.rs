@@ -1,4 +1,4 @@
-//! Many messages in memory, with Evener and libraries for many messages.
+//! Processes many messages in memory, with Evener and with libraries for many messages.
 //!
 //! Every thread has some thousand messages in an arena, and every contender encrypts (or decrypts)
 //! all of them, in turn, on the same buffers: the engine `lanes` with jobs and, if the messages are

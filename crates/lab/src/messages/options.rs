@@ -60,17 +60,17 @@ impl MessagesOptions {
     }
 }
 
-/// How far apart messages of one length lie.
+/// The distance between messages of one length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Spacing {
-    /// As the engine's own buffers.
+    /// The same as between the engine's own buffers.
     Arena,
     /// Without gaps.
     Packed,
 }
 
 impl Spacing {
-    /// The distance in bytes from a message to the next.
+    /// The distance in bytes from one message to the next.
     pub(super) fn stride(self, length: usize) -> usize {
         match self {
             Spacing::Arena => Arena::stride(length),
@@ -79,13 +79,13 @@ impl Spacing {
     }
 }
 
-/// How long messages are, in bytes.
+/// The lengths of messages, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Lengths {
-    /// All the same.
+    /// One length for all.
     Equal(usize),
-    /// Evenly distributed from 1 to this.
+    /// Uniformly distributed from 1 to this length.
     Mixed(usize),
 }
 

@@ -16,11 +16,11 @@ use crate::Machine;
 pub struct MessagesReport {
     /// The machine.
     pub machine: Machine,
-    /// How many messages there were, over all threads.
+    /// The number of messages, over all threads.
     pub messages: u32,
-    /// Whether messages of one length lay without gaps.
+    /// True if messages of one length had no gaps between them.
     pub packed: bool,
-    /// How often each contender took its turn.
+    /// The number of turns of each contender.
     pub rounds: u32,
     /// The engines' descriptions.
     pub engines: Vec<String>,
@@ -42,13 +42,13 @@ pub struct Row {
     pub direction: Direction,
     /// Bytes of a message.
     pub bytes: Lengths,
-    /// How many threads shared the messages.
+    /// The number of threads that shared the messages.
     pub threads: usize,
     /// The contender.
     pub contender: Contender,
-    /// The time for all messages, of the slowest thread: the median of the rounds.
+    /// The time of the slowest thread for all messages: the median of the rounds.
     pub ms_median: f64,
-    /// Bytes of all messages in that time.
+    /// The bytes of all messages divided by that time.
     pub gb_per_s: f64,
 }
 
@@ -69,7 +69,7 @@ pub struct Skipped {
 }
 
 impl MessagesReport {
-    /// Adds a contender that took no part, once.
+    /// Adds a contender that took no part, unless it is already listed.
     pub(super) fn skip(&mut self, skipped: Skipped) {
         if !self.skipped.contains(&skipped) {
             self.skipped.push(skipped);

@@ -15,7 +15,7 @@ use crate::{LabError, Machine};
 /// Runs the benchmark. `progress` is called with each step.
 ///
 /// # Errors
-/// [`LabError::Differs`] when a contender's output is not OpenSSL's.
+/// [`LabError::Differs`] when a contender's output differs from OpenSSL's.
 pub fn run(
     options: &MessagesOptions,
     progress: &mut dyn FnMut(&str),
@@ -185,7 +185,7 @@ struct Turns {
     barrier: Barrier,
     /// For each contender and round, the time of the slowest thread.
     slowest: Mutex<Vec<Vec<Duration>>>,
-    /// Why a contender takes no part.
+    /// The reason why a contender takes no part.
     skipped: Mutex<Vec<Option<String>>>,
 }
 

@@ -1,4 +1,4 @@
-//! The benchmark as a command of the program.
+//! The command that runs the benchmark.
 
 use std::io::{self, Write};
 
@@ -19,7 +19,8 @@ pub struct Command {
 }
 
 impl Command {
-    /// The engines that load code of others. (The device's are loaded by `evener` in processes of its own.)
+    /// The engines that load third-party code. (`evener` loads the device's engines in separate
+    /// processes.)
     pub fn foreign_engines(&self) -> Vec<String> {
         let cpu = &self.options.cpu;
         Vec::from_iter(loads_foreign_code(cpu).then(|| cpu.clone()))

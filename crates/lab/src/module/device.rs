@@ -1,5 +1,5 @@
-//! A device of this machine beside the cores, by the program `evener`: each run is a new process, which
-//! finds the device and opens it as a user's does.
+//! A device of this machine beside the cores, run by the program `evener`: each run is a new
+//! process, which finds and opens the device as a user's process would.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -38,13 +38,13 @@ enum Beside {
     Cold,
 }
 
-/// How long a process took for its run, and beside it.
+/// The time of a process's run, and its time outside the run.
 struct Turn {
     run: Duration,
     outside: Duration,
 }
 
-/// The part of `evener`'s report that is read.
+/// The part of `evener`'s report that the benchmark reads.
 #[derive(Deserialize)]
 struct Told {
     files: u64,
@@ -53,7 +53,10 @@ struct Told {
 }
 
 impl Device {
-    /// The device that the options name; `None` where they name none, and otherwise why it is not there.
+    /// Finds the device that the options name; `None` if they name none.
+    ///
+    /// # Errors
+    /// The reason why the device is absent.
     pub(super) fn find(options: &ModuleOptions) -> Result<Option<Device>, String> {
         let engine = options.device.clone();
         if engine == "none" {
@@ -70,7 +73,7 @@ impl Device {
             .and_then(|()| device.keep("iv.hex", &hexadecimal(&iv)))
             .and_then(|()| device.keep("probe", "probe"))
             .and_then(|()| {
-                // The cache of kernels is warm afterwards.
+                // This run also warms the cache of kernels.
                 let (source, key) =
                     (device.path("probe"), device.key(WorkKind::Pipe, Cipher::Aes256Gcm));
                 let mut command = device.command(Beside::Warm, PolicyName::ModuleOnly)?;
@@ -94,7 +97,7 @@ impl Device {
             contenders.extend([(Beside::Warm, policy), (Beside::Cold, policy)]);
         }
         let mut turns: Vec<Vec<Turn>> = contenders.iter().map(|_| Vec::new()).collect();
-        // A first turn of each fills the caches and is not counted.
+        // A first turn of each contender fills the caches and is not counted.
         for round in 0..=options.rounds as usize {
             for turn in 0..contenders.len() {
                 let index = (turn + round) % contenders.len();
@@ -118,7 +121,7 @@ impl Device {
         for ((beside, policy), turns) in contenders.iter().zip(&turns) {
             let mut row = Row::new(self.name(*beside), *policy, &runs(turns), block.bound_ms());
             row.outside_ms = outside(turns);
-            // They are what the others are compared with.
+            // The cores' runs are the reference, so none is beyond the bound.
             row.beyond *= usize::from(*beside != Beside::Nothing);
             block.rows.push(row);
         }
@@ -154,7 +157,7 @@ impl Device {
         Ok(Turn { run, outside: whole.saturating_sub(run) })
     }
 
-    /// What comes through a pipe: one file for all turns, whose pages stay in memory after the first.
+    /// The input of a pipe: one file for all turns, whose pages stay in memory after the first.
     fn input(&self, bytes: u64) -> Result<File, LabError> {
         let path = self.path("input");
         let input = File::options().read(true).write(true).create(true).truncate(false).open(&path);
@@ -163,7 +166,7 @@ impl Device {
         Ok(input)
     }
 
-    /// `evener encrypt` with the engines, before keys and paths.
+    /// `evener encrypt` with the engines, but without keys and paths.
     fn command(&self, beside: Beside, policy: PolicyName) -> Result<Command, LabError> {
         let cache = self.path(if beside == Beside::Cold { "cold" } else { "warm" });
         if beside == Beside::Cold {
@@ -194,7 +197,7 @@ impl Device {
         }
     }
 
-    /// Runs the program, and returns what it told and how long it took.
+    /// Runs the program, and returns its report and its time.
     fn take(&self, command: &mut Command, input: Stdio) -> Result<(Told, Duration), LabError> {
         let begun = Instant::now();
         let output = command

@@ -24,8 +24,8 @@ pub(super) struct Module {
 }
 
 impl Module {
-    /// Those that the options name. A module that hangs at its last batch comes after the one that does
-    /// not hang.
+    /// The modules that the options name. A module that hangs at its last batch follows the same
+    /// module without a hang.
     pub(super) fn all(options: &ModuleOptions) -> Vec<Module> {
         let ModuleOptions { openings, hangs, slower, every, .. } = options;
         let mut all = Vec::new();
@@ -62,7 +62,7 @@ impl fmt::Display for Module {
 /// Takes the modelled modules' turns at one piece of work.
 #[derive(Default)]
 pub(super) struct Turns {
-    /// How many batches a module had in its latest run, had it not hung.
+    /// The number of batches in a module's latest run without a hang.
     batches: HashMap<(u64, bool, u64, PolicyName), u64>,
 }
 
@@ -90,7 +90,8 @@ impl Turns {
         let per_mib = core.saturating_mul(u32::try_from(slower).unwrap_or(u32::MAX));
         let opening = Duration::from_millis(opening);
         let troubles = Troubles { opening, computes, hangs_at, per_mib };
-        // A new name each time, so that every run knows as little of it as the first of a process.
+        // A new name each time, so that every run knows as little of the module as the first run of
+        // a process.
         let name = format!("module-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
         let troubled = Arc::new(Troubled::new(name, inner(work.cipher())?, troubles));
         let both = [Arc::clone(cpu), Arc::clone(&troubled) as Arc<dyn Engine>];
@@ -103,7 +104,7 @@ impl Turns {
     }
 }
 
-/// The engine that does the module's work: the one that takes least time of a core.
+/// The engine that does the module's work: the one that uses the least time of a core.
 fn inner(cipher: Cipher) -> Result<Arc<dyn Engine>, LabError> {
     let unavailable = |error: evener_core::EngineError| LabError::Unavailable(error.to_string());
     let lanes = crate::find("lanes").map_err(unavailable)?;

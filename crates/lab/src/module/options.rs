@@ -95,7 +95,7 @@ pub enum Hang {
 }
 
 impl WorkKind {
-    /// The name, as the option has it.
+    /// The name, as in the option.
     pub fn name(self) -> &'static str {
         match self {
             WorkKind::Files => "files",

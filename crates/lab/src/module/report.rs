@@ -21,7 +21,7 @@ pub struct ModuleReport {
     pub machine: Machine,
     /// The cipher of files and messages.
     pub cipher: String,
-    /// How many runs each module had.
+    /// The number of runs of each module.
     pub rounds: u32,
     /// The figures, one block for each piece of work.
     pub blocks: Vec<Block>,
@@ -35,9 +35,9 @@ pub struct ModuleReport {
 pub struct Block {
     /// The kind of the work.
     pub kind: WorkKind,
-    /// How long the cores alone were to take for it.
+    /// The intended time of the cores alone.
     pub ms: u64,
-    /// How much it is.
+    /// The amount of work.
     pub bytes: u64,
     /// The engine of the cores.
     pub cores: String,
@@ -59,16 +59,16 @@ pub struct Row {
     pub module: String,
     /// The policy.
     pub policy: String,
-    /// How many runs there were.
+    /// The number of runs.
     pub runs: usize,
     /// The median of their times.
     pub ms_median: f64,
     /// The longest.
     pub ms_worst: f64,
-    /// How many took longer than the bound.
+    /// The number of runs that took longer than the bound.
     pub beyond: usize,
-    /// The median time of the program before and after the run; `None` of modelled modules, which are
-    /// in the measuring program.
+    /// The median time of the program before and after the run; `None` for modelled modules, which
+    /// are in the measuring program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outside_ms: Option<f64>,
 }
@@ -84,12 +84,12 @@ impl ModuleReport {
         }
     }
 
-    /// How many runs took longer than the bound.
+    /// The number of runs that took longer than the bound.
     pub fn beyond(&self) -> usize {
         self.rows().map(|row| row.beyond).sum()
     }
 
-    /// How many runs beside a module there were.
+    /// The number of runs beside a module.
     pub fn runs(&self) -> usize {
         self.rows().map(|row| row.runs).sum()
     }
@@ -112,8 +112,8 @@ impl Block {
         Block { kind, ms, bytes, cores, cores_ms_median, cores_ms_worst, task_ms: 0.0, rows }
     }
 
-    /// The longest that a run beside a module may take: the cores' median time, a task on a core, 20 ms
-    /// and the noise, by which the cores' worst run was longer than their median one.
+    /// The longest permitted time of a run beside a module: the cores' median time, a task on a
+    /// core, 20 ms, and the noise, the excess of the cores' worst run over their median one.
     pub fn bound_ms(&self) -> f64 {
         self.cores_ms_worst + self.task_ms + TOLERANCE_MS
     }

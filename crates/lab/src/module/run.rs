@@ -19,8 +19,8 @@ use crate::watch::Watch;
 /// Runs the benchmark. `progress` is called with each step.
 ///
 /// # Errors
-/// When an engine or the program does not exist, there is no room for the files, or a run did not do all
-/// of its work.
+/// When an engine or the program does not exist, there is no room for the files, or a run did not
+/// do all of its work.
 pub fn run(
     options: &ModuleOptions,
     progress: &mut dyn FnMut(&str),
@@ -50,7 +50,7 @@ pub fn run(
     Ok(report)
 }
 
-/// How many bytes the cores alone do in 1 ms.
+/// The number of bytes that the cores alone process in 1 ms.
 fn speed(kind: WorkKind, options: &ModuleOptions, cpu: &Arc<dyn Engine>) -> Result<f64, LabError> {
     let mut bytes = FIRST_BYTES;
     loop {
@@ -63,7 +63,7 @@ fn speed(kind: WorkKind, options: &ModuleOptions, cpu: &Arc<dyn Engine>) -> Resu
     }
 }
 
-/// All rounds of one piece of work: the cores alone before every few of the modelled modules.
+/// Runs all rounds of one piece of work: the cores alone before every few of the modelled modules.
 fn measure(
     work: &mut Work,
     (kind, ms): (WorkKind, u64),
@@ -73,7 +73,7 @@ fn measure(
 ) -> Result<Block, LabError> {
     let alone = [Arc::clone(cpu)];
     let cores = thread::available_parallelism().map_or(1, usize::from) as f64;
-    // A core's time for 1 MiB, on which the module's depends.
+    // A core's time for 1 MiB, on which the module's time depends.
     let time = work.run(&alone, PolicyName::Pull)?;
     let core = time.mul_f64(cores * f64::from(1 << 20) / work.bytes() as f64);
     let all = Module::all(options).into_iter();
@@ -106,11 +106,11 @@ fn measure(
     Ok(block)
 }
 
-/// Enough to be sure of the speed.
+/// Enough time for an accurate speed.
 const LONG_ENOUGH: Duration = Duration::from_millis(100);
 const FIRST_BYTES: u64 = 1 << 20;
 const MOST_BYTES: u64 = 1 << 28;
-/// After so many turns it is the cores' turn.
+/// The number of modules' turns for each turn of the cores alone.
 const FEW: usize = 4;
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use crate::done::{Amount, all_done};
 use crate::policies::Files;
 use crate::tree::{Place, Workload};
 
-/// Some work of a kind, which may be done again and again.
+/// Some work of a kind, which can be repeated.
 pub(super) enum Work {
     Files { place: Place, source: PathBuf, cipher: Cipher, amount: Amount },
     Pipe { bytes: u64 },
@@ -28,10 +28,10 @@ pub(super) enum Work {
 }
 
 impl Work {
-    /// So many bytes of work, rounded up to files, pieces or messages.
+    /// Prepares `bytes` bytes of work, rounded up to files, pieces or messages.
     ///
     /// # Errors
-    /// When there is no room, or OpenSSL does not have the cipher.
+    /// When there is no room, or OpenSSL does not support the cipher.
     pub(super) fn new(
         kind: WorkKind,
         cipher: Cipher,
@@ -76,7 +76,7 @@ impl Work {
     /// The bytes of one task.
     pub(super) fn task(&self) -> u64 {
         match self {
-            // A file is one chain of CBC; messages are claimed as many bytes at a time.
+            // A file is one CBC chain; a claim takes the same number of bytes of messages.
             Work::Files { .. } | Work::Messages(_) => FILE,
             Work::Pipe { .. } => PIECE as u64,
         }
@@ -146,7 +146,7 @@ impl Work {
     }
 }
 
-/// The key and the IV of the files of the measurement, which are of no use afterwards.
+/// The key and the IV of the benchmark's files, which are useless afterwards.
 pub(super) fn key_and_iv(cipher: Cipher) -> (Vec<u8>, Vec<u8>) {
     let bytes = Vec::from_iter(1..=u8::MAX);
     (bytes[..cipher.key_length()].to_vec(), bytes[..cipher.iv_length()].to_vec())
@@ -172,7 +172,7 @@ fn build(
     engines.iter().fold(builder, add).build().map_err(unavailable)
 }
 
-/// One entry for each worker, as an operation of the library has them.
+/// Returns one entry for each worker, as in the library's operations.
 fn seats(engines: &[Arc<dyn Engine>], cipher: Cipher) -> Result<Vec<Arc<dyn Engine>>, LabError> {
     let mut seats = Vec::new();
     for engine in engines {
@@ -188,7 +188,7 @@ fn done(report: Result<Report, OperationError>) -> Result<Amount, LabError> {
     Ok(Amount { files: report.files, bytes: report.bytes })
 }
 
-/// Writes so many bytes, a piece at a time, until the reader closes.
+/// Writes `bytes` bytes, a piece at a time, until the reader closes.
 fn write(mut to: impl Write, bytes: u64) {
     let piece = vec![0x5A; PIECE];
     for _ in 0..bytes / PIECE as u64 {
@@ -206,7 +206,7 @@ fn unavailable(error: impl std::fmt::Display) -> LabError {
 const FILE: u64 = 64 << 10;
 /// The length of a message.
 const MESSAGE: usize = 16 << 10;
-/// The length of a write to a pipe, and the most that a worker takes of it.
+/// The length of a write to a pipe, and the most that a worker takes from it at once.
 const PIECE: usize = 256 << 10;
-/// Of all messages together: input, output and the expected results are in memory.
+/// The most bytes of all messages: input, output and expected results are in memory.
 const MOST_MESSAGES: u64 = 2 << 30;

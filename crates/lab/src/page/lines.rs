@@ -15,10 +15,10 @@ pub(crate) struct LineChart {
 /// An axis.
 #[derive(Clone)]
 pub(crate) struct Axis {
-    /// With the unit.
+    /// The label, with the unit.
     pub(crate) label: String,
     pub(crate) scale: Scale,
-    /// Where it is marked; empty to choose round numbers.
+    /// The marked values; empty to choose round numbers.
     pub(crate) ticks: Vec<f64>,
     /// Its least range; the points may extend it.
     pub(crate) covers: Option<(f64, f64)>,
@@ -28,7 +28,7 @@ pub(crate) struct Axis {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scale {
     Linear,
-    /// For values above 0; others are not drawn.
+    /// For values above 0; other values are not drawn.
     Logarithmic,
 }
 
@@ -37,7 +37,7 @@ pub(crate) enum Scale {
 pub(crate) struct Line {
     pub(crate) name: String,
     pub(crate) style: LineStyle,
-    /// By growing x.
+    /// The points, in order of x.
     pub(crate) points: Vec<(f64, f64)>,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Line {
 #[derive(Clone, Copy)]
 pub(crate) struct LineStyle {
     pub(crate) colour: &'static str,
-    /// As in SVG's `stroke-dasharray`; empty for a whole line.
+    /// The dash pattern, as in SVG's `stroke-dasharray`; empty for a solid line.
     pub(crate) dash: &'static str,
     pub(crate) width: f64,
     pub(crate) marker: Marker,
@@ -67,7 +67,7 @@ pub(crate) fn legend<'a>(lines: impl IntoIterator<Item = (&'a str, LineStyle)>) 
     let mut html = String::from("<ul class=\"legend\">\n");
     for (name, style) in lines {
         html.push_str("<li><svg viewBox=\"0 0 40 16\" aria-hidden=\"true\">");
-        // Writing to a string does not fail.
+        // Writing to a string can't fail.
         let _ = style.draw(&mut html, &[(1.0, 8.0), (20.0, 8.0), (39.0, 8.0)], |at| at == 1);
         let _ = writeln!(html, "</svg>{}</li>", escape(name));
     }
@@ -133,7 +133,7 @@ impl LineChart {
         for &tick in x.ticks.iter().rev() {
             let at = x.place(tick);
             let name = number(tick);
-            // A name that would run into the one after it is left out. A digit is about 8 wide.
+            // A label that would overlap the next one is left out. A digit is about 8 wide.
             let half = name.len() as f64 * 4.0;
             rule(svg, (at, TOP), (at, bottom), "#efefef")?;
             rule(svg, (at, bottom), (at, bottom + 5.0), "#555")?;
@@ -151,7 +151,7 @@ impl LineChart {
 }
 
 impl LineStyle {
-    /// Draws a line through places, and marks those whose number says so.
+    /// Draws a line through places, and marks those for whose number `is_marked` is true.
     pub(super) fn draw(
         &self,
         svg: &mut String,
@@ -267,7 +267,7 @@ impl Place {
                 }
                 Scale::Logarithmic => {
                     let decades = least.log10().floor() as i32..=most.log10().ceil() as i32;
-                    // 1, 2 and 5 of a decade, as far as there is room for their names.
+                    // 1, 2 and 5 of each decade, if there is room for their labels.
                     let is_wide = most / least > 2e3;
                     let steps: &[f64] = if is_wide { &[1.0] } else { &[1.0, 2.0, 5.0] };
                     let all = decades
@@ -307,7 +307,7 @@ fn round_step(step: f64) -> f64 {
     digit.unwrap_or(10.0) * power
 }
 
-/// A value with three figures or as many as it has before the point.
+/// Formats a value with three significant figures, or all of its digits before the point.
 fn number(value: f64) -> String {
     let text = match value.abs() {
         large if large >= 100.0 => return grouped(value.round() as u64),
@@ -321,7 +321,7 @@ fn number(value: f64) -> String {
     }
 }
 
-/// Adds words at a place, with other attributes.
+/// Adds text at a place, with further attributes.
 pub(crate) fn text(svg: &mut String, (x, y): (f64, f64), style: &str, words: &str) -> fmt::Result {
     writeln!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" {style}>{}</text>", escape(words))
 }

@@ -1,7 +1,7 @@
 //! Self-contained pages: no network, no scripts, no fonts.
 //!
-//! A page is a heading and sections; a section is text, figures and tables, all as HTML that
-//! stands in one file with its style. Figures are inline SVG.
+//! A page is a heading and sections; a section is text, figures and tables. All of it is HTML in
+//! one file with its style. Figures are inline SVG.
 
 mod lines;
 mod sheet;
@@ -13,7 +13,7 @@ pub(crate) use lines::{Axis, Line, LineChart, LineStyle, Marker, Scale, legend, 
 pub(crate) use sheet::Sheet;
 pub(crate) use table::{Cell, Table};
 
-/// A page on the way to becoming HTML.
+/// A page to be written as HTML.
 pub(crate) struct Page {
     title: String,
     body: String,
@@ -45,8 +45,8 @@ impl Page {
         self.push(&format!("<p>{}</p>", escape(text)));
     }
 
-    /// Adds a figure: panels side by side, above them what they have in common, below them what
-    /// they show. `name` is the figure's in the page, for links and checks.
+    /// Adds a figure: panels side by side, with common elements above them and a caption below.
+    /// `name` identifies the figure in the page, for links and checks.
     pub(crate) fn figure(&mut self, name: &str, common: &str, panels: &[String], caption: &str) {
         self.push(&format!(
             "<figure id=\"{name}\">\n{common}\n<div class=\"panels\">\n{}</div>\n\
@@ -56,12 +56,12 @@ impl Page {
         ));
     }
 
-    /// Adds text whose lines and columns are kept.
+    /// Adds text that keeps its lines and columns.
     pub(crate) fn preformatted(&mut self, text: &str) {
         self.push(&format!("<pre class=\"scroll\">{}</pre>", escape(text)));
     }
 
-    /// Adds HTML as it is.
+    /// Adds HTML unchanged.
     pub(crate) fn push(&mut self, html: &str) {
         self.body.push_str(html);
         self.body.push('\n');
@@ -81,13 +81,13 @@ impl Page {
     }
 }
 
-/// Text for HTML and SVG, also within quoted attributes.
+/// Escapes text for HTML and SVG, also within quoted attributes.
 pub(crate) fn escape(text: impl Display) -> String {
     let text = text.to_string();
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// A whole number with a comma between thousands.
+/// Formats a whole number with a comma between thousands.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();

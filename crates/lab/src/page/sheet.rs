@@ -1,4 +1,4 @@
-//! Charts on a sheet, as an SVG document that stands alone.
+//! Charts on a sheet, as a stand-alone SVG document.
 
 use std::fmt::{self, Write};
 
@@ -17,7 +17,7 @@ impl Sheet {
     /// The sheet as an SVG document.
     pub(crate) fn to_svg(&self) -> String {
         let mut svg = String::new();
-        // Writing to a string does not fail.
+        // Writing to a string can't fail.
         let _ = self.draw(&mut svg);
         svg
     }

@@ -17,7 +17,7 @@ pub(crate) struct Table {
 #[derive(Clone, Default)]
 pub(crate) struct Cell {
     pub(crate) text: String,
-    /// Below it, smaller; may be empty.
+    /// A smaller note below the text; may be empty.
     pub(crate) note: String,
     /// A class of the page's style; may be empty.
     pub(crate) class: &'static str,

@@ -1,4 +1,4 @@
-//! The benchmark as a command of the program.
+//! The command that runs the benchmark.
 
 use std::fs;
 use std::io::{self, Write};
@@ -35,7 +35,7 @@ pub struct Command {
 }
 
 impl Command {
-    /// The engines that load code of others.
+    /// The engines that load third-party code.
     pub fn foreign_engines(&self) -> Vec<String> {
         let PoliciesOptions { cpu, module, .. } = &self.options;
         let measured = [cpu].into_iter().chain(module).filter(|_| self.from.is_empty());
@@ -75,8 +75,8 @@ fn read(files: &[PathBuf]) -> Result<PoliciesReport, LabError> {
 }
 
 impl PoliciesReport {
-    /// Prints the report as text (with `published`, ratios to published times follow) or JSON, and writes the
-    /// page if `html` is given.
+    /// Prints the report as text (with `published`, followed by ratios to published times) or JSON,
+    /// and writes the page if `html` is given.
     ///
     /// # Errors
     /// When either can't be written.

@@ -60,7 +60,8 @@ fn add_time(page: &mut Page, subject: &Subject, rows: &Rows<'_>) {
     page.figure("time", &policies_legend(rows, &published), &panels, caption);
 }
 
-/// Adds the figure around the size from which the module alone is faster than the CPU alone.
+/// Adds the figure of the sizes around the crossover, above which the module alone is faster than
+/// the CPU alone.
 fn add_crossover(page: &mut Page, subject: &Subject, rows: &Rows<'_>) {
     page.section("Around the crossover");
     let Some(crossover) = crossover(rows) else {
@@ -270,14 +271,14 @@ fn style(policy: &str) -> LineStyle {
     LineStyle { colour, dash, width, marker }
 }
 
-/// The size at which the lines of both engines alone cross, when they do.
+/// The size at which the lines of the two engines alone cross, if they do.
 fn crossover(rows: &Rows<'_>) -> Option<f64> {
     let ahead = |bytes: usize| {
         let (cpu, module) = (rows.find("cpu-only", bytes)?, rows.find("module-only", bytes)?);
         Some((bytes as f64, cpu.ms_median - module.ms_median))
     };
     let aheads: Vec<_> = rows.sizes().into_iter().filter_map(ahead).collect();
-    // The last crossing: noise makes lines that lie together cross more than once.
+    // The last crossing: noise makes lines that are close together cross more than once.
     aheads.windows(2).rev().find_map(|pair| match *pair {
         [(from, before), (to, after)] if before < 0.0 && after >= 0.0 => {
             Some(from + (to - from) * before / (before - after))
@@ -298,7 +299,7 @@ fn crossover_rows<'a>(rows: &Rows<'a>) -> Rows<'a> {
     Rows(rows.0.iter().filter(|row| near.contains(&(row.bytes as f64))).copied().collect())
 }
 
-/// `aes-cbc` of `aes-128-cbc`.
+/// Returns `aes-cbc` for `aes-128-cbc`.
 fn family(cipher: &str) -> String {
     let parts: Vec<_> = cipher.split('-').filter(|part| part.parse::<u32>().is_err()).collect();
     parts.join("-")

@@ -47,11 +47,11 @@ impl Side {
 }
 
 impl Files {
-    /// Files of `bytes` random bytes; for decryption, OpenSSL's ciphertext of them. Messages are
-    /// padded if the cipher has padding, because files have any length.
+    /// Makes files of `bytes` random bytes; for decryption, OpenSSL's ciphertext of them. Messages
+    /// are padded if the cipher has padding, because files may have any length.
     ///
     /// # Errors
-    /// When the system has no random bytes, or OpenSSL does not have the cipher.
+    /// When the system has no random bytes, or OpenSSL does not support the cipher.
     pub(crate) fn new(
         cipher: Cipher,
         direction: Direction,
@@ -88,12 +88,12 @@ impl Files {
         Ok(files)
     }
 
-    /// How many files there are.
+    /// The number of files.
     pub(crate) fn count(&self) -> usize {
         self.count
     }
 
-    /// The length of each before encryption.
+    /// The length of each file before encryption.
     pub(crate) fn bytes(&self) -> usize {
         match self.direction {
             Direction::Encrypt => self.input.length,
@@ -101,7 +101,7 @@ impl Files {
         }
     }
 
-    /// The files as jobs that bring their key.
+    /// The files as jobs with their key.
     pub(crate) fn jobs(&mut self) -> Vec<Job<'_>> {
         let &mut Files { count, iv, padding, ref key, .. } = self;
         let inputs = self.input.buffers(count).map(|input| &*input);
@@ -113,7 +113,7 @@ impl Files {
         jobs.collect()
     }
 
-    /// Whether every file's result is right. Clears the results.
+    /// Returns whether every file's result is right. Clears the results.
     pub(crate) fn are_right(&mut self) -> bool {
         let mut right = true;
         let pairs = self.output.buffers(self.count).zip(self.expected.buffers(self.count));
@@ -144,7 +144,7 @@ fn no_random_bytes(error: getrandom::Error) -> LabError {
     LabError::Unavailable(format!("the system has no random bytes: {error}"))
 }
 
-/// Encrypting or decrypting files: a task is a job.
+/// Encrypts or decrypts files: each task is a job.
 pub(super) struct Processing<'a> {
     cipher: Cipher,
     direction: Direction,
@@ -159,7 +159,7 @@ impl Processing<'_> {
         Processing { cipher, direction, undone, cause, jobs: PhantomData }
     }
 
-    /// Whether every file was done; otherwise why not.
+    /// Succeeds if every file was done; the error is the reason why not.
     pub(super) fn result(self) -> Result<(), LabError> {
         let cause = self.cause.into_inner().unwrap_or_default();
         match (cause, self.undone.into_inner()) {

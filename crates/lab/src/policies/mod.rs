@@ -1,8 +1,8 @@
 //! Compares policies: the experiment of the 2013 and 2015 papers.
 //!
-//! Some thousand files of one size are in the queue before the clock starts, which runs from just
-//! before the workers' threads are created until just after they have ended. Within a round the
-//! policies run in turns on the same files, and every result is compared.
+//! Some thousand files of one size are in the queue before the clock starts. The clock runs from
+//! just before the workers' threads are created until just after they have ended. Within a round
+//! the policies run in turns on the same files, and every result is compared.
 //!
 //! [`run`] measures engines of this machine, including modelled ones. [`PoliciesReport`] has the
 //! papers' two tables and figures, for measured and simulated rows.

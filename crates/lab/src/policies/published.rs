@@ -1,4 +1,4 @@
-//! Times beside the published ones.
+//! Compares times with the published ones.
 
 use std::fmt;
 
@@ -16,15 +16,16 @@ pub(crate) struct Ratios<'a>(pub(crate) &'a PoliciesReport);
 pub struct Difference {
     /// The policy's name.
     pub policy: String,
-    /// Of the time, as a part of the published one: 0.02 for 2 %. Nobody has published times of `adaptive`; its
-    /// are compared with those of the policy that was fastest.
+    /// The difference in time, as a part of the published one: 0.02 for 2 %. No times of `adaptive`
+    /// have been published; its times are compared with those of the fastest policy.
     pub time: f64,
-    /// Of the number of files that the processor did, as a part of all files; `None` where it was not published.
+    /// The difference in the number of files that the processor did, as a part of all files; `None`
+    /// if it was not published.
     pub files: Option<f64>,
 }
 
 impl PoliciesReport {
-    /// The differences from the published figures, where there are any, in the order of the policies.
+    /// The differences from any published figures, in the order of the policies.
     pub fn differences(&self) -> Vec<Difference> {
         let mut differences: Vec<Difference> = Vec::new();
         for subject in self.subjects() {
@@ -70,7 +71,7 @@ impl fmt::Display for Ratios<'_> {
     }
 }
 
-/// The ratio of a row's time to the published one of its size and policy.
+/// The ratio of a row's time to the published one for its size and policy.
 fn ratio_to_published(subject: &Subject) -> impl Fn(&Row) -> Option<f64> {
     let rows = published(subject).map(|published| published.rows).unwrap_or_default();
     move |row: &Row| {
@@ -83,7 +84,7 @@ fn ratio_to_published(subject: &Subject) -> impl Fn(&Row) -> Option<f64> {
     }
 }
 
-/// Rounded up, so that none is more than it says.
+/// Formats a percentage, rounded up so that no difference exceeds it.
 fn percent(part: f64) -> String {
     format!("{:.1} %", (part * 1000.0).ceil() / 10.0)
 }

@@ -55,7 +55,7 @@ pub(super) fn of_2013() -> Published {
     Published { source: "AM3358, Kaneko 2013", rows: rows.flatten().collect() }
 }
 
-/// The name of the 2013 paper's method here.
+/// The name that this benchmark gives the 2013 paper's method.
 pub(super) const BOTH: &str = "both at once";
 
 fn row(cipher: &str, bytes: usize, policy: &str, ms: f64, (cpu, module): (f64, f64)) -> Row {
@@ -75,7 +75,7 @@ fn row(cipher: &str, bytes: usize, policy: &str, ms: f64, (cpu, module): (f64, f
     }
 }
 
-/// The lines of a table without its heading, cut at commas.
+/// The lines of a table without its heading, split at commas.
 fn records(csv: &'static str) -> impl Iterator<Item = Vec<&'static str>> {
     csv.lines().skip(1).map(|line| line.trim().split(',').collect())
 }

@@ -19,8 +19,8 @@ pub struct PoliciesReport {
     pub title: String,
     /// Facts that explain the figures (machine, engines, how they were made), by name.
     pub facts: Vec<(String, String)>,
-    /// The figures, one for each policy, size, cipher and direction: of runs that did all files, whether
-    /// they were made now or come from a document.
+    /// The figures, one for each policy, size, cipher and direction. All are of runs that did all
+    /// files, whether measured now or read from a document.
     #[serde(deserialize_with = "of_whole_runs")]
     pub(super) rows: Vec<Row>,
     /// Contenders that took no part, with the reason.
@@ -41,7 +41,7 @@ impl PoliciesReport {
     /// Adds figures.
     ///
     /// # Errors
-    /// [`LabError::Undone`] when a run did not do all of its files; none are added then.
+    /// [`LabError::Undone`] when a run did not do all of its files; then no figures are added.
     pub fn add_rows(&mut self, rows: Vec<Row>) -> Result<(), LabError> {
         rows.iter().try_for_each(Row::check)?;
         self.rows.extend(rows);
@@ -106,7 +106,7 @@ impl fmt::Display for Subject {
 pub(super) struct Rows<'a>(pub(super) Vec<&'a Row>);
 
 impl<'a> Rows<'a> {
-    /// The sizes, by growth.
+    /// The sizes, in rising order.
     pub(super) fn sizes(&self) -> Vec<usize> {
         let mut sizes: Vec<_> = self.0.iter().map(|row| row.bytes).collect();
         sizes.sort_unstable();
@@ -129,7 +129,7 @@ impl<'a> Rows<'a> {
         self.0.iter().find(|row| row.policy == policy && row.bytes == bytes).copied()
     }
 
-    /// A policy's rows by growing size.
+    /// A policy's rows, by rising size.
     pub(super) fn by_size(&self, policy: &str) -> Vec<&'a Row> {
         let mut rows: Vec<_> = self.0.iter().filter(|row| row.policy == policy).copied().collect();
         rows.sort_by_key(|row| row.bytes);
@@ -143,7 +143,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Refuses figures of runs that did not do all files.
+/// Rejects figures of runs that did not do all files.
 fn of_whole_runs<'de, D: Deserializer<'de>>(document: D) -> Result<Vec<Row>, D::Error> {
     let rows = Vec::<Row>::deserialize(document)?;
     if rows.is_empty() {
@@ -200,7 +200,7 @@ pub(super) mod tests {
         assert_eq!(rows.best(16), Some(3.0));
     }
 
-    /// Neither a new report nor one that is read has a figure of a run that did less than all.
+    /// No report, whether new or read, has a figure of a run that did less than all.
     #[test]
     fn a_run_that_did_not_do_all_files_has_no_figures() {
         type Spoil = fn(&mut Row);

@@ -16,7 +16,7 @@ pub struct Row {
     pub cipher: String,
     /// `encrypt` or `decrypt`.
     pub direction: String,
-    /// How many files each run had.
+    /// The number of files in each run.
     pub files: u64,
     /// Number of runs.
     pub runs: u64,
@@ -28,21 +28,21 @@ pub struct Row {
     pub ms_min: f64,
     /// The longest.
     pub ms_max: f64,
-    /// How many files engines of the kind `cpu` did, a mean over the runs.
+    /// The number of files that engines of the kind `cpu` did, a mean over the runs.
     pub files_cpu: f64,
-    /// How many files modules did, a mean over the runs.
+    /// The number of files that modules did, a mean over the runs.
     pub files_module: f64,
 }
 
 impl Row {
-    /// Checks that each run did all files, in a time.
+    /// Checks that each run did all files, and that the times are plausible.
     ///
     /// # Errors
-    /// Where one did not.
+    /// When a run did not, or a time is not plausible.
     pub(super) fn check(&self) -> Result<(), LabError> {
         let Row { bytes, policy, cipher, direction, files, .. } = self;
         let name = format!("{policy}, {cipher} {direction}, {bytes} bytes");
-        // Means of runs that each did all of them.
+        // The sum of two means over runs that each did all files.
         let done = self.files_cpu + self.files_module;
         let is_all = (done - *files as f64).abs() <= ROUNDING * *files as f64;
         let done = match done {
@@ -57,7 +57,7 @@ impl Row {
             return Err(LabError::Unavailable(format!("{name}: {ms} ms is no time of a run")));
         }
         let is_between = |ms: f64| (self.ms_min..=self.ms_max).contains(&ms);
-        // A mean is rounded.
+        // A mean may be rounded.
         let is_mean =
             is_between(self.ms_mean) || self.ms_max - self.ms_min < self.ms_max * ROUNDING;
         if !is_mean || !is_between(self.ms_median) {
@@ -78,5 +78,5 @@ impl Row {
     }
 }
 
-/// How much the sum of two means may differ from a whole number.
+/// The tolerance between the sum of two means and a whole number, relative to that number.
 const ROUNDING: f64 = 1e-9;

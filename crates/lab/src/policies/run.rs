@@ -118,7 +118,7 @@ impl Team<'_> {
         Ok(Costs::from_profile(&profile))
     }
 
-    /// The policies that have workers; the others are listed in the report.
+    /// The policies that have workers; the report lists the others.
     fn policies(
         &self,
         cipher: Cipher,
@@ -143,7 +143,7 @@ struct Case<'a> {
     direction: Direction,
     bytes: usize,
     team: &'a Team<'a>,
-    /// The costs from which the adaptive policy starts.
+    /// The initial costs of the adaptive policy.
     costs: &'a Costs,
 }
 
@@ -186,7 +186,7 @@ impl Case<'_> {
     }
 }
 
-/// The time of one policy in one run.
+/// One policy's figures in one run.
 #[derive(Clone, Debug)]
 struct Turn {
     ms: f64,
@@ -227,7 +227,7 @@ fn take_turn(
     Ok(Turn { ms: statistics.wall.as_secs_f64() * 1e3, files_cpu, files_module })
 }
 
-/// How many files engines of a kind did.
+/// The number of files that engines of a kind did.
 fn units(statistics: &RunStatistics, seats: &[Arc<dyn Engine>], kind: Kind) -> u64 {
     let workers = statistics.workers.iter();
     let of_kind = workers.filter(|worker| {
@@ -237,7 +237,7 @@ fn units(statistics: &RunStatistics, seats: &[Arc<dyn Engine>], kind: Kind) -> u
     of_kind.map(|worker| worker.units).sum()
 }
 
-/// Measuring time per engine and size in a round.
+/// Measuring time per engine and size in each round.
 const PROFILE_TIME: Duration = Duration::from_millis(20);
 
 #[cfg(test)]
@@ -259,7 +259,7 @@ mod tests {
         let line = ["policies", "--sizes", "8,100", "--files", "40", "--runs", "2", "--module"];
         let options = Line::parse_from(line.into_iter().chain([module.as_str()])).options;
         let report = run(&options, &mut |_| {}).unwrap();
-        // The modelled module encrypts only.
+        // The modelled module only encrypts.
         assert_eq!(report.rows().len(), 2 * (2 * Rival::ALL.len() - 1));
         for row in report.rows() {
             assert_eq!((row.files, row.files_cpu + row.files_module), (40, 40.0), "{row:?}");

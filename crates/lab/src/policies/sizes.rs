@@ -13,7 +13,7 @@ impl Sizes {
     /// The nine sizes of the 2013 paper.
     pub const OF_2013: [usize; 9] = [5, 20, 50, 100, 500, 1024, 3072, 5120, 7168];
 
-    /// The sizes of several items in rising order, each once.
+    /// The sizes of several items in rising order, without duplicates.
     pub fn all(items: &[Sizes]) -> Vec<usize> {
         let mut sizes: Vec<usize> = items.iter().flat_map(|item| &item.0).copied().collect();
         sizes.sort_unstable();
@@ -48,10 +48,10 @@ impl FromStr for Sizes {
     }
 }
 
-/// In bytes; thousands of larger files would not fit into memory.
+/// The largest size, in bytes; thousands of larger files would not fit into memory.
 const LARGEST: usize = 64 << 20;
 
-/// How many sizes a range may have.
+/// The most sizes in a range.
 const MOST: usize = 1000;
 
 #[cfg(test)]

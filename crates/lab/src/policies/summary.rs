@@ -28,7 +28,7 @@ pub(super) fn verdict(rows: &Rows<'_>) -> String {
     sentences.join(" ")
 }
 
-/// The grid: how much longer than the fastest each policy takes at each size.
+/// The grid: the ratio of each policy's time to the fastest one at each size.
 pub(super) fn grid(rows: &Rows<'_>, caption: &str) -> String {
     let sizes = rows.sizes();
     let head = sizes.iter().map(|&bytes| grouped(bytes as u64));

@@ -1,4 +1,5 @@
-//! The papers' two tables: time for each policy and size, and number of files of each engine.
+//! The papers' two tables: the time for each policy and size, and the number of files of each
+//! engine.
 
 use std::fmt;
 
@@ -63,7 +64,7 @@ pub(super) fn add_to(page: &mut Page, report: &PoliciesReport) {
     }
 }
 
-/// `4,000 files, median of 5 runs`, if it holds for all rows.
+/// Returns `4,000 files, median of 5 runs`, or ranges if rows differ.
 pub(super) fn counted(rows: &Rows<'_>) -> String {
     let range = |figure: fn(&Row) -> u64| {
         let figures = rows.0.iter().map(|row| figure(row));

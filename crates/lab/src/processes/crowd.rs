@@ -19,11 +19,11 @@ pub(super) enum Outcome {
     Failed { failed: usize, why: String },
 }
 
-/// Runs this many processes at once. Those that have not ended after `limit` are killed.
+/// Runs this many processes at once. Processes that have not ended after `limit` are killed.
 ///
 /// # Errors
-/// When this process lacks a resource. If no more processes can be started, that is an outcome and
-/// no error.
+/// When this process lacks a resource. If no more processes can be started, that is an outcome, not
+/// an error.
 pub(super) fn run(
     work: &Work,
     processes: usize,
@@ -53,7 +53,7 @@ pub(super) fn run(
         match sys::wait_until(child, deadline).map_err(failed)? {
             Some((well, switches)) => {
                 context_switches += switches;
-                // The code of an engine may have ended it as if all were well.
+                // An engine's code may have ended the process with a success status.
                 let has_worked = times[1].load(Ordering::SeqCst) > 0;
                 done += usize::from(well && has_worked);
                 broken += usize::from(well && !has_worked);
@@ -92,7 +92,7 @@ pub(super) fn run(
     Ok(Outcome::Done(Measurement { elapsed, bytes, context_switches, waited, worked }))
 }
 
-/// Runs one process; only the first one that fails reports the reason.
+/// Runs one process; only the first failed process reports the reason.
 fn live(
     work: &Work,
     times: &[AtomicU64],

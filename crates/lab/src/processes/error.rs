@@ -5,7 +5,7 @@ use std::io;
 use evener_core::{EngineError, shown_error};
 use evener_gate::GateError;
 
-/// Why the benchmark could not be run.
+/// The reason why the benchmark could not be run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProcessesError {

@@ -1,4 +1,4 @@
-//! The paper's figure, throughput against processes with a line per discipline, and further
+//! The paper's figure (throughput by number of processes, with a line per discipline) and further
 //! figures, as a page.
 
 use super::report::{Failure, ProcessesReport, Row, label};
@@ -7,7 +7,7 @@ use crate::page::{
 };
 
 impl ProcessesReport {
-    /// The report as an HTML page with a chart for each engine, which needs nothing else.
+    /// The report as a self-contained HTML page, with a chart for each engine.
     pub fn to_html(&self) -> String {
         page(self)
     }
@@ -93,7 +93,7 @@ fn failed(failure: &Failure) -> Cell {
 fn add_throughput(page: &mut Page, report: &ProcessesReport) {
     page.section("Throughput against processes");
     let mut panels = charts(report, "MB/s, of all processes together", |row| row.mb_per_s);
-    // The figure's values are not published, only its shape.
+    // The paper publishes only the figure's shape, not its values.
     panels.push(format!("<div class=\"absent\">{}</div>\n", escape(PUBLISHED)));
     let caption = "From the first process's creation to the end of the last. A discipline has no \
                    point where processes failed.";
@@ -205,17 +205,17 @@ fn add_method(page: &mut Page, report: &ProcessesReport) {
     }
 }
 
-/// The disciplines in the order in which they are shown, `none`, the rival, first.
+/// The disciplines in the order of the figures; `none`, the rival, comes first.
 const STYLES: &[(&str, LineStyle)] = &[
     ("none", LineStyle { colour: "#6b7280", dash: "2 3", width: 2.2, marker: Marker::Square }),
     ("lists", LineStyle { colour: "#0072b2", dash: "7 4", width: 2.2, marker: Marker::Triangle }),
     ("fifo", LineStyle { colour: "#c2410c", dash: "", width: 2.6, marker: Marker::Circle }),
 ];
 
-/// A figure of each row: the axis' name and the value.
+/// A figure of each row: the axis's name and the value.
 type Drawn = (&'static str, fn(&Row) -> f64);
 
-/// The figures besides the throughput.
+/// The figures in addition to the throughput.
 const OTHERS: &[Drawn] = &[
     ("context switches a process", |row| row.context_switches / row.processes as f64),
     ("ms at the gate, median", |row| row.wait_ms_p50),

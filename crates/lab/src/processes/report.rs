@@ -13,17 +13,17 @@ use super::ProcessesOptions;
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct ProcessesReport {
-    /// The kernel, the machine's architecture and how many threads run at once.
+    /// The kernel, the machine's architecture and the number of threads that run at once.
     pub machine: String,
     /// The cipher.
     pub cipher: String,
-    /// How many messages each process encrypted.
+    /// The number of messages that each process encrypted.
     pub messages: usize,
     /// The length of a message, in bytes.
     pub length: usize,
-    /// How many runs were averaged.
+    /// The number of runs averaged.
     pub rounds: usize,
-    /// How many processes were admitted at once, for each engine.
+    /// The number of processes admitted at once, for each engine.
     pub permits: Vec<Permits>,
     /// The figures.
     pub rows: Vec<Row>,
@@ -43,35 +43,35 @@ pub struct Row {
     pub engine: String,
     /// `none`, `lists` or `fifo`.
     pub discipline: &'static str,
-    /// How many processes.
+    /// The number of processes.
     pub processes: usize,
-    /// All processes' bytes over the time from the first fork to the end of the last process,
+    /// All processes' bytes divided by the time from the first fork to the end of the last process,
     /// in millions of bytes a second.
     pub mb_per_s: f64,
-    /// Of all processes together, voluntary and not.
+    /// Context switches of all processes together, voluntary and involuntary.
     pub context_switches: f64,
     /// The time at the gate, in milliseconds: the median over all processes.
     pub wait_ms_p50: f64,
-    /// And the 99th percentile.
+    /// The 99th percentile of that time, in the same unit.
     pub wait_ms_p99: f64,
-    /// Jain's index over the processes of the rate at which each was served: its bytes over the
-    /// time from its admission (with `none`: from when it would have come to the gate) until its
-    /// last message was done. 1 if all were served equally.
+    /// Jain's index, over the processes, of the rate at which each was served: its bytes divided by
+    /// the time from its admission (with `none`: from when it would have reached the gate) until
+    /// its last message was done. 1 if all were served equally.
     pub jain: f64,
     /// The standard deviation of the throughput over the rounds, for the table.
     #[serde(skip)]
     pub deviation: f64,
 }
 
-/// How many processes were admitted at once.
+/// The number of processes admitted at once.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Permits {
     /// The engine's name.
     pub engine: String,
-    /// How many by `fifo`.
+    /// The number with `fifo`.
     pub permits: usize,
-    /// How many by `lists`, one from each list.
+    /// The number with `lists`, one from each list.
     pub lists: usize,
 }
 
@@ -84,11 +84,11 @@ pub struct Failure {
     pub engine: String,
     /// `none`, `lists` or `fifo`.
     pub discipline: &'static str,
-    /// How many processes there were.
+    /// The number of processes.
     pub processes: usize,
-    /// How many of them failed.
+    /// The number that failed.
     pub failed: usize,
-    /// The message of the first one, or how it ended.
+    /// The message of the first failed process, or a description of the failure.
     pub why: String,
 }
 
@@ -106,7 +106,7 @@ pub struct Skipped {
 #[derive(Clone, Debug)]
 pub(super) struct Measurement {
     pub(super) elapsed: Duration,
-    /// Of each process.
+    /// Bytes encrypted by each process.
     pub(super) bytes: f64,
     pub(super) context_switches: u64,
     pub(super) waited: Vec<f64>,
@@ -151,7 +151,7 @@ impl ProcessesReport {
         self.of(engine).find(|row| row.discipline == discipline && row.processes == processes)
     }
 
-    /// How a number of processes failed, if they did.
+    /// The failure of a number of processes, if any.
     pub(super) fn failure(
         &self,
         engine: &str,
@@ -164,7 +164,7 @@ impl ProcessesReport {
         })
     }
 
-    /// Whether an engine was run under a discipline.
+    /// Returns whether an engine was run under a discipline.
     pub(super) fn has(&self, engine: &str, discipline: &str) -> bool {
         let counts = self.counts(engine);
         let mut counts = counts.iter();
@@ -174,7 +174,7 @@ impl ProcessesReport {
         })
     }
 
-    /// How many processes an engine was run with.
+    /// The numbers of processes that an engine was run with.
     pub(super) fn counts(&self, engine: &str) -> Vec<usize> {
         let failures = self.failures.iter().filter(|failure| failure.engine == engine);
         let failed = failures.map(|failure| failure.processes);
@@ -348,7 +348,7 @@ pub(super) mod tests {
     #[test]
     fn fairness_is_jains() {
         assert_eq!(jain([2.0; 5].into_iter()), 1.0);
-        // One of four gets all.
+        // One of four is served alone.
         assert_eq!(jain([1.0, 0.0, 0.0, 0.0].into_iter()), 0.25);
         assert_eq!(jain(std::iter::empty()), 1.0);
     }
@@ -368,7 +368,7 @@ pub(super) mod tests {
         assert_eq!((row.wait_ms_p50, row.wait_ms_p99), (1.0, 3.0));
         assert_eq!(percentile(&[], 50), 0.0);
         assert_eq!(label("pkcs11:token=t?pin-source=file:/p"), "pkcs11:token=t");
-        // What programs read has these fields and no others.
+        // Programs read exactly these fields.
         let row = serde_json::to_value(&row).unwrap();
         let mut fields: Vec<&str> = row.as_object().unwrap().keys().map(String::as_str).collect();
         fields.sort_unstable();

@@ -1,4 +1,4 @@
-//! The rounds.
+//! Runs the rounds.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -54,7 +54,7 @@ pub fn run(
     }
 }
 
-/// All rounds of a number of processes: for each discipline the figures, or the failure.
+/// Runs all rounds of a number of processes: for each discipline the figures, or the failure.
 fn measure(
     options: &ProcessesOptions,
     permits: &Permits,
@@ -73,7 +73,7 @@ fn measure(
             let limit = Duration::from_secs(options.limit);
             match crowd::run(&work(options, permits, discipline), processes, limit)? {
                 Outcome::Done(measurement) => measurements.push(measurement),
-                // An engine that rejects processes is a result, and one run shows it.
+                // An engine that rejects processes is a result, which one run is enough to show.
                 Outcome::Failed { failed, why } => {
                     let (engine, discipline) = (engine.clone(), discipline.name());
                     let failure = Failure { engine, discipline, processes, failed, why };
@@ -106,14 +106,15 @@ fn permits(engine: &str, options: &ProcessesOptions, holders: &Holders) -> Permi
 }
 
 /// The number of processes that the engine serves at once. A child process probes the engine, so
-/// that this process holds no engine when it forks. For CPU engines it is the number of cores and one.
+/// that this process holds no engine when it forks. For CPU engines it is the number of cores plus
+/// one.
 fn holders(engine: &str, options: &ProcessesOptions) -> Result<Holders, EngineError> {
     let failed = |reason: String| EngineError::Failed { engine: engine.to_owned(), reason };
     let shared = SharedWords::new(2).map_err(|cause| failed(cause.to_string()))?;
     let child = sys::fork(|| match crate::find(engine) {
         Ok(found) => {
             let offer = found.offer(options.cipher, Direction::Encrypt);
-            // On the cores one more: while a permit is handed over, a core would be idle.
+            // One more on the cores: otherwise a core would be idle while a permit is handed over.
             let spare = usize::from(found.description().kind == Kind::Cpu);
             let useful = offer.map_or(0, |offer| offer.depth + spare);
             let most = offer.and_then(|offer| offer.holders).unwrap_or(usize::MAX);

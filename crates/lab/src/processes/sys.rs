@@ -11,33 +11,33 @@ use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-/// Runs `life` in a forked process, which then ends, successfully if `life` returns true.
+/// Runs `life` in a forked process, which then ends, successfully if `life` returns true. Returns
+/// the child's process id.
 ///
-/// The calling process must have one thread; returns the child's process id.
+/// The calling process must have one thread.
 ///
 /// # Errors
 /// Those of `fork`, such as too many processes.
 pub(super) fn fork(life: impl FnOnce() -> bool) -> io::Result<libc::pid_t> {
-    // SAFETY: the caller has one thread, so the child is a full copy, in which no lock is held
-    // by a thread that is not there, and may run any code.
+    // SAFETY: the caller has one thread, so the child is a full copy, in which no missing thread
+    // holds a lock, and may run any code.
     let id = unsafe { libc::fork() };
     if id == 0 {
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(life));
-        // SAFETY: `_exit` ends the process at once, without running what its parent has
-        // registered for the exit.
+        // SAFETY: `_exit` ends the process at once, without running the parent's exit handlers.
         unsafe { libc::_exit(i32::from(!outcome.unwrap_or(false))) };
     }
     if id < 0 { Err(io::Error::last_os_error()) } else { Ok(id) }
 }
 
-/// Waits for a child until the deadline; returns whether it succeeded, and its context switches;
+/// Waits for a child until the deadline. Returns whether it succeeded, and its context switches;
 /// `None` if it has not ended.
 ///
 /// # Errors
 /// Those of `pidfd_open`, `poll` and `wait4`.
 pub(super) fn wait_until(id: libc::pid_t, deadline: Instant) -> io::Result<Option<(bool, u64)>> {
     let child = Pid::from_raw(id).ok_or(io::ErrorKind::InvalidInput)?;
-    // The child has not been waited for, so its id is not another process'.
+    // The child has not been waited for, so no other process has its id.
     let child = pidfd_open(child, PidfdFlags::empty())?;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -51,7 +51,7 @@ pub(super) fn wait_until(id: libc::pid_t, deadline: Instant) -> io::Result<Optio
     }
 }
 
-/// Waits for a child; returns whether it succeeded, and its context switches.
+/// Waits for a child. Returns whether it succeeded, and its context switches.
 ///
 /// # Errors
 /// Those of `wait4`.
@@ -59,7 +59,7 @@ pub(super) fn wait(id: libc::pid_t) -> io::Result<(bool, u64)> {
     let mut status = 0;
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     loop {
-        // SAFETY: both pointers are to writable memory that outlives the call, which keeps
+        // SAFETY: both pointers are to writable memory that outlives the call, which retains
         // neither.
         if unsafe { libc::wait4(id, &raw mut status, 0, usage.as_mut_ptr()) } == id {
             break;
@@ -77,8 +77,8 @@ pub(super) fn wait(id: libc::pid_t) -> io::Result<(bool, u64)> {
 
 /// Kills a child and waits for it.
 pub(super) fn kill(id: libc::pid_t) {
-    // SAFETY: `kill` takes no pointers. The child has not been waited for, so its id is not
-    // another process'.
+    // SAFETY: `kill` takes no pointers. The child has not been waited for, so no other process has
+    // its id.
     unsafe { libc::kill(id, libc::SIGKILL) };
     let _ = wait(id);
 }
@@ -90,13 +90,13 @@ pub(super) struct SharedWords {
 }
 
 impl SharedWords {
-    /// `count` words, all 0; at least one.
+    /// Maps `count` words, all 0; `count` is at least one.
     ///
     /// # Errors
     /// Those of `mmap`.
     pub(super) fn new(count: usize) -> io::Result<SharedWords> {
-        // SAFETY: a new mapping at an address of the kernel's choice touches nothing that is
-        // there.
+        // SAFETY: a new mapping at an address of the kernel's choice does not touch existing
+        // memory.
         let start = unsafe {
             rustix::mm::mmap_anonymous(
                 std::ptr::null_mut(),
@@ -117,7 +117,7 @@ impl SharedWords {
 
 impl Drop for SharedWords {
     fn drop(&mut self) {
-        // SAFETY: `new` mapped this range, and nothing borrows from it any more.
+        // SAFETY: `new` mapped this range, and nothing borrows from it any longer.
         let _ =
             unsafe { rustix::mm::munmap(self.start.cast(), self.count * size_of::<AtomicU64>()) };
     }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::report::{Failure, Permits, ProcessesReport, Row, label};
 
 impl ProcessesReport {
-    /// Adds what was found of an engine.
+    /// Adds the results of an engine.
     pub(super) fn add(&mut self, permits: Permits, rows: Vec<Row>, failures: Vec<Failure>) {
         self.permits.push(permits);
         self.rows.extend(rows);
@@ -33,7 +33,7 @@ fn verdicts(report: &ProcessesReport) -> Vec<String> {
 fn verdict(report: &ProcessesReport, engine: &str, discipline: &'static str) -> Option<String> {
     let rounds = report.rounds;
     let line = |name: &'static str| report.of(engine).filter(move |row| row.discipline == name);
-    // Cases that only one of the two completed.
+    // Cases that only one discipline completed.
     let fails_alone = |one: &'static str, other: &'static str| {
         let failures = report.failures.iter();
         failures.filter(move |failure| {
@@ -66,7 +66,7 @@ fn verdict(report: &ProcessesReport, engine: &str, discipline: &'static str) -> 
     let Some(most) = pairs.iter().max_by_key(|pair| pair.gated.processes) else {
         return Some(text + ".");
     };
-    // Writing to a string does not fail.
+    // Writing to a string can't fail.
     let _ = write!(
         text,
         ". At {} it has {:.0} % of its best throughput, without a gate {:.0} %, and makes {} \
@@ -79,7 +79,8 @@ fn verdict(report: &ProcessesReport, engine: &str, discipline: &'static str) -> 
     Some(text)
 }
 
-/// `serves all of 64 and 256 processes, of which 12 and 183 fail without a gate`
+/// Returns, for example, `serves all of 64 and 256 processes, of which 12 and 183 fail without a
+/// gate`.
 fn failures<'r>(
     words: &str,
     fail: &str,
@@ -115,9 +116,9 @@ impl Pair<'_> {
         self.gated.mb_per_s / self.free.mb_per_s
     }
 
-    /// A difference counts if it is more than [`EQUAL`] and more than twice its standard error. A
-    /// difference that does not count means equality only if it is small; a large one is not
-    /// refuted.
+    /// Classifies the difference. It counts if it is more than [`EQUAL`] and more than twice its
+    /// standard error. A difference that does not count means equality only if it is small; a large
+    /// one is not refuted.
     fn effect(&self) -> Effect {
         let difference = self.gated.mb_per_s - self.free.mb_per_s;
         let error = self.gated.deviation.hypot(self.free.deviation) / (self.rounds as f64).sqrt();
@@ -130,7 +131,8 @@ impl Pair<'_> {
     }
 }
 
-/// `does not help at 8 and 64 processes (0.92 to 0.97 of the throughput without a gate)`
+/// Returns, for example, `does not help at 8 and 64 processes (0.92 to 0.97 of the throughput
+/// without a gate)`.
 fn part(pairs: &[Pair<'_>], words: &str, effect: Effect) -> Option<String> {
     let these: Vec<&Pair<'_>> = pairs.iter().filter(|pair| pair.effect() == effect).collect();
     let last = these.last()?;
@@ -152,7 +154,7 @@ fn best<'r>(rows: impl Iterator<Item = &'r Row>) -> f64 {
     rows.map(|row| row.mb_per_s).fold(f64::MIN_POSITIVE, f64::max)
 }
 
-/// `2.5 times as many` or `4.0 times fewer`
+/// Returns, for example, `2.5 times as many` or `4.0 times fewer`.
 fn switches(pair: &Pair<'_>) -> String {
     let ratio = pair.gated.context_switches.max(1.0) / pair.free.context_switches.max(1.0);
     if ratio >= 1.0 {
@@ -162,7 +164,7 @@ fn switches(pair: &Pair<'_>) -> String {
     }
 }
 
-/// `8, 64 and 256`
+/// Returns, for example, `8, 64 and 256`.
 fn listed(numbers: impl Iterator<Item = usize>) -> String {
     let words: Vec<String> = numbers.map(|number| number.to_string()).collect();
     match words.split_last() {

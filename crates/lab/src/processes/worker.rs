@@ -16,9 +16,9 @@ pub(super) struct Work {
     pub(super) length: usize,
 }
 
-/// Its times.
+/// The times of one process.
 pub(super) struct Times {
-    /// Time until the gate admitted it.
+    /// Time until the gate admitted the process.
     pub(super) waited: Duration,
     /// Time from then until the last message was done.
     pub(super) worked: Duration,
@@ -68,5 +68,5 @@ impl Work {
     }
 }
 
-/// In bytes: a cache line.
+/// Gap between outputs, in bytes: a cache line.
 const STAGGER: usize = 64;

@@ -44,7 +44,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// The engines of the command that load code of others.
+    /// The command's engines that load third-party code.
     pub(crate) fn foreign_engines(&self) -> Vec<String> {
         match self {
             Command::Bench(bench) => bench.foreign_engines(),
@@ -59,8 +59,8 @@ pub(crate) fn program() -> CommandLine {
     help::with_help(Arguments::command())
 }
 
-/// Parses the command line. For wrong usage, and where help was asked for, it prints that and ends
-/// the program.
+/// Parses the command line. For wrong usage or a request for help, prints the message and ends the
+/// program.
 pub(crate) fn parse() -> Command {
     let read = Typed::here().read(&mut program());
     match read {

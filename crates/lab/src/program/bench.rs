@@ -36,7 +36,7 @@ enum Benchmark {
 }
 
 impl Bench {
-    /// The engines of the benchmark that load code of others into this process.
+    /// The benchmark's engines that load third-party code into this process.
     pub(crate) fn foreign_engines(&self) -> Vec<String> {
         match &self.benchmark {
             Benchmark::Messages(command) => command.foreign_engines(),
@@ -44,7 +44,7 @@ impl Bench {
             Benchmark::Background(command) => command.foreign_engines(),
             Benchmark::Module(command) => command.foreign_engines(),
             Benchmark::Gpu(command) => command.foreign_engines(),
-            // The engines are in processes of their own.
+            // Their engines run in separate processes.
             Benchmark::Processes(_)
             | Benchmark::Tree(_)
             | Benchmark::Threads(_)
@@ -62,7 +62,7 @@ impl Bench {
             Benchmark::Module(command) => command.run()?,
             Benchmark::Gpu(command) => command.run()?,
             Benchmark::Tls(command) => command.run()?,
-            // It forks, which is sound because the program has only this thread so far.
+            // It forks, which is sound because the program still has only this thread.
             Benchmark::Processes(command) => command.run()?,
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Examples of every command, for its help and its page of the manual.
+//! Examples of every command, for its help and its manual page.
 
 use evener_program::help::{Example, Table, example, find};
 

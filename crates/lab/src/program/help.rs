@@ -1,4 +1,4 @@
-//! What help, the manual page and completions show.
+//! The text of help, the manual page and completions.
 
 use clap::Command;
 use clap::builder::PossibleValuesParser;
@@ -6,7 +6,7 @@ use evener_program::help::{further, listed, section};
 
 use crate::examples::examples;
 
-/// The program's command line with help for people.
+/// The program's command line, with help for people.
 pub(crate) fn with_help(program: Command) -> Command {
     let text = format!("{}\n{}", listed(examples(NAME)), further(NAME));
     program
@@ -31,7 +31,7 @@ pub(crate) const EXIT_STATUS: &str = "\
 or runs of `bench module` were beyond its bound. 2: wrong usage, or no GPU to measure. 130: interrupted.
 ";
 
-/// The names of the manual's pages besides that of the program itself.
+/// The names of the manual pages other than that of the program itself.
 const MANUAL: [&str; 15] = [
     "bench",
     "bench-tree",

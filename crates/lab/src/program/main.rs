@@ -25,7 +25,7 @@ fn main() -> ! {
 }
 
 fn perform(command: Command) -> Result<(), Trouble> {
-    // Where a benchmark loads code that is not the program's own, a witness sees it.
+    // If a benchmark loads third-party code, a witness watches it.
     witness::begin(&command.foreign_engines(), |sentence| complain(&sentence))
         .map_err(Trouble::Process)?;
     match command {

@@ -9,7 +9,7 @@ use evener_lab::speed::SpeedError;
 use evener_program::arguments::WRONG_USAGE;
 use evener_program::messages::{self, complain};
 
-/// Why a command failed.
+/// The reason why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Trouble {
     #[error("{0}")]

@@ -42,11 +42,11 @@ pub struct Command {
 }
 
 impl Command {
-    /// Simulates and prints.
+    /// Simulates, and prints the report.
     ///
     /// # Errors
-    /// When the profile can't be read or is not valid, a policy did not do all files, or the report can't be
-    /// written.
+    /// When the profile can't be read or is not valid, a policy did not do all files, or the report
+    /// can't be written.
     pub fn run(&self) -> Result<(), LabError> {
         let text =
             fs::read_to_string(&self.profile).map_err(LabError::file("read", &self.profile))?;

@@ -1,5 +1,4 @@
-//! Simulates the experiment with policies on other machines: a discrete-event simulation from a
-//! profile.
+//! Simulates the policies experiment on other machines: a discrete-event simulation from a profile.
 //!
 //! The policies and the scheduler are those of the real queue. The machine is simulated: cores that
 //! threads share fairly (`processor.rs`), CPU engines that use a core for the whole job, and
@@ -25,15 +24,15 @@ pub struct Plan {
     pub sizes: Vec<usize>,
     /// The policies.
     pub policies: Vec<Rival>,
-    /// How many files there are of each size.
+    /// The number of files of each size.
     pub files: usize,
-    /// Number of cores; `None` for the profile's.
+    /// Number of cores; `None` for the profile's number.
     pub cores: Option<usize>,
 }
 
-/// Leaves out the engines that are parts of another, and returns their names: to a policy all engines
-/// that compute on the cores are one, `cpu`, and a measurement of all engines of a machine has its
-/// parts besides.
+/// Removes the engines that are parts of another, and returns their names. A policy treats all
+/// engines that compute on the cores as one, `cpu`, but a measurement of all of a machine's engines
+/// also contains the parts.
 pub fn without_parts(profile: &mut Profile) -> Vec<String> {
     if profile.engine(WHOLE).is_none_or(|whole| whole.kind != Kind::Cpu) {
         return Vec::new();

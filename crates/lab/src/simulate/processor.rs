@@ -1,11 +1,11 @@
 //! Simulates cores that threads share fairly, like Linux's scheduler.
 //!
 //! A thread's *virtual run time* is its CPU time. The threads with the least virtual run time run;
-//! threads with equal virtual run times share the cores equally, which is the limit of short time
-//! slices of the Completely Fair Scheduler (Documentation/scheduler/sched-design-CFS.rst). A thread
-//! that wakes keeps its virtual run time, but at least the minimum of the other threads minus a
-//! credit, so that sleeping threads can't accumulate credit. *Idle* threads get the cores that no other
-//! thread wants, like those of `SCHED_IDLE`.
+//! threads with equal virtual run times share the cores equally, as the Completely Fair Scheduler
+//! would with very short time slices (Documentation/scheduler/sched-design-CFS.rst). A thread that
+//! wakes keeps its virtual run time, but at least the minimum of the other threads minus a credit,
+//! so that sleeping threads can't accumulate credit. *Idle* threads get the cores that no other
+//! thread needs, like those of `SCHED_IDLE`.
 
 /// A number of cores and the threads on them. Times are in microseconds.
 pub(super) struct Processor {
@@ -14,7 +14,7 @@ pub(super) struct Processor {
     threads: Vec<Thread>,
     /// The least virtual run time of the awake threads; it never falls.
     least: f64,
-    /// The threads that run, each with its share of a core; recomputed after a change.
+    /// The running threads, each with its share of a core; recomputed after a change.
     running: Vec<(usize, f64)>,
     is_stale: bool,
 }
@@ -37,14 +37,14 @@ impl Processor {
         self.now
     }
 
-    /// Makes a thread, which sleeps.
+    /// Creates a sleeping thread.
     pub(super) fn add_thread(&mut self) -> usize {
         let virtual_time = self.least();
         self.threads.push(Thread { virtual_time, used: 0.0, left: None, is_idle: false });
         self.threads.len() - 1
     }
 
-    /// Makes a thread that lets all others go first.
+    /// Creates a thread that yields to all others.
     pub(super) fn add_idle_thread(&mut self) -> usize {
         let thread = self.add_thread();
         self.threads[thread].is_idle = true;
@@ -128,12 +128,12 @@ impl Processor {
             cores -= rate * equal as f64;
             rest = &rest[equal..];
         }
-        // Even those have some time now and then.
+        // Even idle threads get a little time.
         let idle = rest.iter().filter(|thread| threads[**thread].is_idle);
         self.running.extend(idle.map(|&thread| (thread, IDLE_SHARE)));
     }
 
-    /// Time until a thread has caught up with a thread that gets a smaller share.
+    /// The time until a thread catches up with one that gets a smaller share.
     fn until_shared(&self) -> f64 {
         let mut soonest = f64::INFINITY;
         for &(thread, rate) in &self.running {
@@ -167,8 +167,8 @@ impl Processor {
 /// ms.
 const CREDIT: f64 = 3000.0;
 
-/// The part of a core of an idle thread that all others leave none: weight 3 of the 1,027 of it and one of
-/// them (kernel/sched/sched.h).
+/// The share of a core that an idle thread gets if other threads leave none: weight 3 of the 1,027
+/// of it and one other thread (kernel/sched/sched.h).
 const IDLE_SHARE: f64 = 0.003;
 
 /// Virtual run times that differ by less are equal.
@@ -178,7 +178,7 @@ const RESOLUTION: f64 = 1e-6;
 mod tests {
     use super::*;
 
-    /// When each of some pieces of work is done.
+    /// The times at which some pieces of work are done.
     fn ends(cores: usize, work: &[f64]) -> Vec<f64> {
         let mut processor = Processor::new(cores);
         for &work in work {
@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(processor.now(), 102_000.0);
         processor.work(sleeper, 2000.0);
         assert_eq!(processor.pass(1e9), Some(sleeper));
-        // A thousand alone, then a thousand at half speed.
+        // A thousand at full speed, then a thousand at half speed.
         assert!((processor.now() - 105_000.0).abs() < 1.0, "{}", processor.now());
         assert!((processor.used(sleeper) - 4000.0).abs() < 1.0);
     }

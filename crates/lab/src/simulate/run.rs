@@ -19,40 +19,40 @@ pub struct Scene<'a> {
     pub cores: usize,
     /// The engines, each with `depth` workers.
     pub engines: Vec<&'a EngineProfile>,
-    /// The length of every job, in the order of the queue, which is filled before the clock
-    /// starts.
+    /// The length of every job, in queue order. The queue is filled before the clock starts.
     pub jobs: Vec<usize>,
-    /// Factor on the profile's wall and CPU time of a job, for engines whose speed changes. The
+    /// The factor on the profile's wall and CPU time of a job, for engines whose speed changes. The
     /// arguments are the engine's number and the time.
     pub slowness: fn(usize, Duration) -> (f64, f64),
-    /// Factor on the profile's hidden CPU time of a job.
+    /// The factor on the profile's hidden CPU time of a job.
     pub hidden: fn(usize, Duration) -> f64,
-    /// How long a module's session takes to open, on a core and then in the device.
+    /// The time to open a module's session, on a core and then in the device.
     pub opening: (Duration, Duration),
-    /// The batch of all of the modules' at which their device begins to hang, counted from 1.
+    /// The batch at which the modules' device begins to hang, counted from 1 over all modules.
     pub hangs_at: Option<u64>,
-    /// Whether modules rest under `pull` that take more of the cores' time than they save, as they do in the
-    /// program and not in the papers.
+    /// True if, under `pull`, modules rest that take more of the cores' time than they save, as in
+    /// the program but not in the papers.
     pub pull_spares_cores: bool,
 }
 
 /// The result of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// Time from before the first worker's start to after the last one's end.
+    /// The time from before the first worker's start to after the last one's end.
     pub wall: Duration,
-    /// How many jobs each engine did, in the order of the scene's engines: together, all.
+    /// The number of jobs of each engine, in the order of the scene's engines; together they are
+    /// all jobs.
     pub jobs: Vec<u64>,
     /// CPU time used.
     pub cpu: Duration,
-    /// How many workers' threads were started.
+    /// The number of workers' threads started.
     pub threads: usize,
-    /// How many batches the modules began.
+    /// The number of batches that the modules began.
     pub module_batches: u64,
 }
 
 impl<'a> Scene<'a> {
-    /// Engines that keep their speed.
+    /// A scene whose engines keep their speed.
     pub fn new(cores: usize, engines: Vec<&'a EngineProfile>, jobs: Vec<usize>) -> Scene<'a> {
         let (slowness, hidden) = (|_, _| (1.0, 1.0), |_, _| 1.0);
         let opening = (Duration::ZERO, Duration::ZERO);
@@ -134,11 +134,11 @@ struct Simulation<'a> {
     bytes: u64,
     threads: usize,
     module_batches: u64,
-    /// For how long each engine's openings are as urgent as the work.
+    /// The time for which each engine's openings are as urgent as the work.
     brief: Vec<f64>,
 }
 
-/// The thread that hands out tasks, and the tasks that are left.
+/// The thread that hands out tasks, and the remaining tasks.
 struct Dispatcher {
     thread: usize,
     jobs: VecDeque<usize>,
@@ -149,60 +149,61 @@ struct Worker {
     thread: usize,
     /// The thread of its engine's driver.
     driver: usize,
-    /// The thread that opens its session, and computes for it, once that has taken a while.
+    /// The thread that opens the session, and computes for it, once that has taken a while.
     idle: usize,
-    /// Whether the idle one computes for its session.
+    /// True if the idle thread computes for the session.
     has_stepped_back: bool,
     phase: Phase,
-    /// The rest of its claim, batch by batch.
+    /// The rest of the claim, batch by batch.
     stages: VecDeque<Stage>,
     claim: Option<Claim>,
     has_session: bool,
-    /// Whether it has not finished a claim.
+    /// True until the worker finishes a claim.
     is_cold: bool,
 }
 
 /// The stages of a batch, in microseconds, one after the other.
 #[derive(Clone, Copy)]
 struct Stage {
-    /// Of the worker's CPU time, and how much of it is left for an idle thread.
+    /// The worker's CPU time, and the part of it left for an idle thread.
     cpu: f64,
     rest: f64,
-    /// Of the driver's.
+    /// The driver's CPU time.
     hidden: f64,
-    /// In the device.
+    /// The time in the device.
     device: f64,
 }
 
-/// A worker's claim, and its time.
+/// A worker's claim, and its times.
 struct Claim {
     at: f64,
     cpu_before: f64,
     /// The lengths of its jobs.
     jobs: Vec<usize>,
-    /// How many of them are a batch.
+    /// The number of jobs in a batch.
     batch: usize,
-    /// Whether the scheduler wants to know its CPU time, and what its engine did.
+    /// True if the scheduler asks for the claim's CPU time and, in `measured`, for the engine's
+    /// work.
     timed: bool,
     measured: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
-    /// It has no thread, or its thread has ended.
+    /// The worker has no thread, or its thread has ended.
     Absent,
-    /// Its thread starts, or wakes to ask for tasks.
+    /// The thread starts, or wakes to ask for tasks.
     Coming,
-    /// Its session is being opened, on a core, with so much left for an idle one, and then, until a time,
-    /// in the device.
+    /// The session is being opened: first on a core, with this much left for an idle thread, and
+    /// then in the device, until a time.
     Opening(f64),
     OpeningInDevice(f64),
-    /// It waits for a wake-up, or until a time.
+    /// The worker waits for a wake-up, or until a time.
     Waiting(f64),
     OnCore,
-    /// The driver's thread works for it.
+    /// The driver's thread works for the worker.
     InDriver,
-    /// Its device works until a time.
+    /// The device works until a time.
     InDevice(f64),
 }
 
@@ -224,14 +225,14 @@ impl Worker {
         }
     }
 
-    /// The CPU time that it has used so far, in microseconds.
+    /// The worker's CPU time so far, in microseconds.
     fn used(&self, processor: &Processor) -> f64 {
         processor.used(self.thread) + processor.used(self.idle)
     }
 }
 
 impl Simulation<'_> {
-    /// The outcome, and how many bytes were done.
+    /// Returns the outcome and the number of bytes done.
     fn run(mut self) -> (Outcome, u64) {
         self.scheduler.open(self.now());
         match &self.dispatcher {
@@ -241,7 +242,7 @@ impl Simulation<'_> {
         let by_caller = self.scheduler.unstarted(self.now());
         self.answer();
         if let Some(worker) = by_caller {
-            // It is the caller's thread, which runs already.
+            // The worker uses the caller's thread, which already runs.
             self.workers[worker].phase = Phase::Coming;
             self.processor.work(self.workers[worker].thread, 0.0);
         }
@@ -346,14 +347,14 @@ impl Simulation<'_> {
         }
     }
 
-    /// Whether a worker is a module's and has no session yet.
+    /// Returns whether a worker belongs to a module and has no session yet.
     fn opens(&self, number: usize) -> bool {
         let worker = &self.workers[number];
         self.scene.engines[worker.engine].kind == Kind::Module && !worker.has_session
     }
 
-    /// Has a worker leave, whose session or claim is no longer wanted. What it has finished of its claim
-    /// is done, and its device may do with the rest what it likes.
+    /// Dismisses a worker whose session or claim is no longer wanted. The finished part of its
+    /// claim is done; its device may do anything with the rest.
     fn recall(&mut self, number: usize) {
         let worker = &mut self.workers[number];
         for thread in [worker.thread, worker.driver, worker.idle] {
@@ -394,7 +395,7 @@ impl Simulation<'_> {
         self.answer();
     }
 
-    /// Has the dispatcher notice a worker that waits.
+    /// Lets the dispatcher notice a waiting worker.
     fn let_dispatcher_look(&mut self) {
         let waits = |dispatcher: &&Dispatcher| !dispatcher.jobs.is_empty();
         if let Some(dispatcher) = self.dispatcher.as_ref().filter(waits) {
@@ -427,7 +428,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Begins a stage. A module's thread that computes for long lets all others go first.
+    /// Begins a stage. A module's thread that computes for long yields to all others.
     fn compute(&mut self, number: usize) {
         let worker = &mut self.workers[number];
         worker.phase = Phase::OnCore;
@@ -522,21 +523,22 @@ impl Simulation<'_> {
     }
 }
 
-/// How long a session takes to open, if that is known.
+/// The time to open a session, if known.
 fn opening(costs: &EngineCosts) -> Option<Duration> {
     costs.opening().map(micros)
 }
 
-/// How many of these jobs make a batch.
+/// The number of these jobs that make a batch.
 fn batch(profile: &EngineProfile, tasks: &[usize]) -> usize {
     let mean = tasks.iter().sum::<usize>() as f64 / tasks.len().max(1) as f64;
     batch_of((profile.batch, profile.bytes), mean) as usize
 }
 
-/// How long an engine's openings are as urgent as the work, in microseconds.
+/// The time for which an engine's openings are as urgent as the work, in microseconds.
 const BRIEF: f64 = 10_000.0;
 
-/// How long a module's thread may compute at a time before it lets all others go first, in microseconds.
+/// The longest that a module's thread may compute at a time before it yields to all others, in
+/// microseconds.
 const LONGEST_COMPUTING: f64 = 4_000.0;
 
 /// The times of a claim's batches.

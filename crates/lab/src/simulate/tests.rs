@@ -18,9 +18,9 @@ fn plan(policies: &[PolicyName]) -> Plan {
     }
 }
 
-/// The most by which simulated times and numbers of the processor's files differ from the published ones,
-/// at any of the eight sizes, in tenths of a per cent: what `evener-lab simulate PROFILE --published` prints,
-/// and docs/papers.md.
+/// The greatest differences of simulated times and of the processor's numbers of files from the
+/// published ones, at any of the eight sizes, in tenths of a per cent, as printed by `evener-lab
+/// simulate PROFILE --published` and stated in docs/papers.md.
 const DIFFERENCES: [(&str, u32, Option<u32>); 6] = [
     ("cpu-only", 1, Some(0)),
     ("module-only", 1, Some(0)),
@@ -40,7 +40,7 @@ fn the_published_tables_are_met() {
     let up = |part: f64| (part * 1000.0).ceil() as u32;
     let found: Vec<_> =
         found.iter().map(|it| (it.policy.as_str(), up(it.time), it.files.map(up))).collect();
-    // Each is what is reached, rounded up, and no more than that.
+    // Each is the difference reached, rounded up, and no more.
     assert_eq!(found, DIFFERENCES);
     let (papers, report) =
         (include_str!("../../../../docs/papers.md"), Ratios(&report).to_string());
@@ -49,7 +49,7 @@ fn the_published_tables_are_met() {
     assert!(stated.iter().all(|line| papers.lines().any(|it| it == *line)), "{stated:#?}");
 }
 
-/// A policy that leaves files undone has no figures, and neither has a report that says so.
+/// A policy that leaves files undone has no figures, nor does a report that contains it.
 #[test]
 fn a_run_that_does_not_do_all_files_is_an_error() {
     let profile: Profile = PROFILE.parse().unwrap();
@@ -63,8 +63,8 @@ fn a_run_that_does_not_do_all_files_is_an_error() {
     assert!(Scene { jobs: Vec::new(), ..scene }.run(Rival::Polling, Costs::default()).is_err());
 }
 
-/// An engine that takes `fixed` microseconds for a job and one more for every `bytes` bytes, of
-/// which it is on a core for a part.
+/// An engine that takes `fixed` microseconds for a job plus one for every `bytes` bytes; `part` of
+/// that time is on a core.
 fn engine(
     name: &str,
     kind: Kind,
@@ -98,7 +98,7 @@ fn module(name: &str, fixed: f64, bytes: f64, part: f64) -> EngineProfile {
     engine(name, Kind::Module, 1, fixed, bytes, part)
 }
 
-/// How many times the best of the other policies `adaptive` takes, knowing nothing before.
+/// The ratio of `adaptive`'s time, without prior knowledge, to that of the best other policy.
 fn against_the_best(scene: &Scene<'_>) -> f64 {
     let best = Rival::ALL
         .iter()
@@ -131,7 +131,7 @@ fn adaptive_is_never_slower_with_sizes_mixed() {
     let sizes = [16, 16_384, 64, 8192, 1024, 16, 256, 4096];
     let jobs = (0..4000).map(|number| sizes[number * 7 % 8]).collect();
     let ratio = against_the_best(&Scene::new(1, profile.engines.iter().collect(), jobs));
-    // The module gets what it gains most by.
+    // The module gets the jobs from which it gains most.
     assert!(ratio <= 0.95, "{ratio}");
 }
 
@@ -161,7 +161,7 @@ fn a_module_that_gets_busy_gets_less_and_a_processor_that_gets_busy_leaves_more(
         _ => (1.0, 1.0),
     };
     assert!(against_the_best(&scene) <= 1.05);
-    // The processor's own work takes thrice as long from then on.
+    // The processor's own work takes three times as long from then on.
     scene.slowness = |engine, now| match (engine, now > Duration::from_millis(500)) {
         (0, true) => (3.0, 3.0),
         _ => (1.0, 1.0),
@@ -187,7 +187,7 @@ fn engines_get_the_batches_that_they_like() {
 
 #[test]
 fn two_engines_of_the_processor_share_its_cores() {
-    // One is for short jobs, the other for long ones.
+    // One engine is for short jobs, the other for long ones.
     let short = EngineProfile { depth: 2, ..engine("short", Kind::Cpu, 1, 1.0, 100.0, 1.0) };
     let long = EngineProfile { depth: 2, ..engine("long", Kind::Cpu, 1, 10.0, 1000.0, 1.0) };
     let engines = vec![&short, &long];
@@ -236,16 +236,16 @@ fn with_one_engine_it_is_as_good_as_pull() {
     }
 }
 
-/// A module whose driver takes `hidden` microseconds of CPU time beside its worker's, which do
-/// not show in that.
+/// A module whose driver takes `hidden` microseconds of CPU time in addition to its worker's, which
+/// the worker's clock does not show.
 fn hiding(name: &str, wall: f64, cpu: f64, hidden: f64) -> EngineProfile {
     let mut module = module(name, wall, f64::INFINITY, cpu / wall);
     module.points.iter_mut().for_each(|point| point.hidden_us = hidden);
     module
 }
 
-/// What a profile would say of the scene's engines where hidden costs are not measured: all that
-/// their threads' clocks show.
+/// The costs that a profile would give for the scene's engines if hidden costs were not measured:
+/// only those that the threads' clocks show.
 fn measured(scene: &Scene<'_>) -> Costs {
     let mut costs = Costs::default();
     for engine in &scene.engines {
@@ -256,7 +256,7 @@ fn measured(scene: &Scene<'_>) -> Costs {
     costs
 }
 
-/// What `evener engines --measure` would say of them.
+/// The costs that `evener engines --measure` would give for them.
 fn known(scene: &Scene<'_>) -> Costs {
     let mut costs = Costs::default();
     for engine in &scene.engines {
@@ -265,7 +265,7 @@ fn known(scene: &Scene<'_>) -> Costs {
     costs
 }
 
-/// How many times the best of the other policies `adaptive` takes, knowing a profile.
+/// The ratio of `adaptive`'s time, with a profile, to that of the best other policy.
 fn against_the_best_once_measured(scene: &Scene<'_>) -> f64 {
     let best = Rival::ALL
         .iter()
@@ -282,7 +282,7 @@ fn against_the_best_once_measured(scene: &Scene<'_>) -> f64 {
 
 #[test]
 fn what_no_clock_shows_is_found() {
-    // The worker's clock shows 45 of 95 microseconds, in times like those of the testbed.
+    // The worker's clock shows 45 of 95 microseconds, with times like those of the testbed.
     for cost_on_cpu in [25.0, 40.0, 60.0, 85.0, 95.0, 120.0, 460.0, 1800.0] {
         let engines = [cpu(cost_on_cpu, f64::INFINITY), hiding("module", 110.0, 45.0, 50.0)];
         for cores in [1, 2] {
@@ -298,7 +298,7 @@ fn what_a_profile_says_to_be_hidden_need_not_be_found() {
     for cost_on_cpu in [25.0, 60.0, 85.0, 120.0, 460.0, 1800.0] {
         let engines = [cpu(cost_on_cpu, f64::INFINITY), hiding("module", 110.0, 45.0, 50.0)];
         let mut scene = Scene::new(1, engines.iter().collect(), vec![4096; 4000]);
-        // A session that is opened in vain is a loss, too.
+        // Opening a session in vain is a loss, too.
         scene.opening = (Duration::from_millis(10), Duration::from_millis(10));
         let fixed = [PolicyName::CpuOnly, PolicyName::ModuleOnly, PolicyName::Pull];
         let best = fixed.map(|policy| scene.run(policy, Costs::default()).unwrap().wall);
@@ -318,7 +318,7 @@ fn a_module_whose_sessions_open_slowly_is_tried_only_in_a_long_run() {
         scene.opening = (Duration::from_millis(1), Duration::from_millis(999));
         scene.run(PolicyName::Adaptive, known(&scene)).unwrap().jobs[1]
     };
-    // 0.7 and 8.5 s.
+    // Runs of 0.7 and 8.5 s.
     assert_eq!(tried(8_000), 0);
     assert!(tried(100_000) > 0);
 }
@@ -346,7 +346,7 @@ fn of_two_modules_the_one_that_hides_its_cost_is_found() {
         ];
         let scene = Scene::new(1, engines.iter().collect(), vec![4096; 6000]);
         let ratio = against_the_best_once_measured(&scene);
-        // Of 60 and 60 the mean of seven cases nearby is 1.0496.
+        // For 60 and 60, the mean of seven nearby cases is 1.0496.
         assert!(ratio <= 1.055, "{one} and {other} us: {ratio}");
         let best = engines[1..].iter().map(|module| {
             let alone = Scene::new(1, vec![&engines[0], module], vec![4096; 6000]);
@@ -360,7 +360,8 @@ fn of_two_modules_the_one_that_hides_its_cost_is_found() {
 
 #[test]
 fn what_no_clock_shows_is_found_with_sizes_mixed() {
-    // The module is worth a job of 16 KB, and not one of 1 KB, though its clock says so of both.
+    // The module pays for a job of 16 KB but not for one of 1 KB, although its clock suggests that
+    // it pays for both.
     let engines = [cpu(20.0, 20.0), hiding("module", 110.0, 45.0, 50.0)];
     let jobs = (0..6000).map(|number| if number % 3 == 0 { 16_384 } else { 1024 }).collect();
     let scene = Scene::new(1, engines.iter().collect(), jobs);
@@ -375,7 +376,7 @@ fn a_module_that_begins_or_ceases_to_hide_its_cost_is_noticed() {
     let second = Duration::from_secs(1);
     scene.hidden = |_, now| if now > Duration::from_secs(1) { 1.0 } else { 0.1 };
     let outcome = scene.run(PolicyName::Adaptive, Costs::default()).unwrap();
-    // A second with both, then the processor alone.
+    // One second with both, then the processor alone.
     let left = 60_000.0 - 1e6 * (1.0 / 110.0 + (1.0 - 36.0 / 110.0) / 85.0);
     let ideal = second + Duration::from_secs_f64(left * 85e-6);
     println!("{:?} {:?} of {ideal:?}", outcome.wall, outcome.jobs);
@@ -383,7 +384,7 @@ fn a_module_that_begins_or_ceases_to_hide_its_cost_is_noticed() {
 
     scene.hidden = |_, now| if now > Duration::from_secs(1) { 0.1 } else { 1.0 };
     let outcome = scene.run(PolicyName::Adaptive, Costs::default()).unwrap();
-    // It may take two seconds to look again.
+    // The policy may take two seconds to try again.
     let left = 60_000.0 - 3e6 / 85.0;
     let rate = 1.0 / 110.0 + (1.0 - 36.0 / 110.0) / 85.0;
     let ideal = 3 * second + Duration::from_secs_f64(left / rate * 1e-6);
@@ -393,7 +394,7 @@ fn a_module_that_begins_or_ceases_to_hide_its_cost_is_noticed() {
 
 #[test]
 fn a_module_that_is_late_beside_the_processor_is_found() {
-    // It needs most of a core, which workers that compute all the time have as well.
+    // The module needs most of a core, and so do workers that compute all the time.
     for (cost_on_cpu, hidden) in [(85.0, 20.0), (120.0, 20.0), (400.0, 55.0)] {
         let engines = [cpu(cost_on_cpu, f64::INFINITY), hiding("module", 110.0, 45.0, hidden)];
         let scene = Scene::new(1, engines.iter().collect(), vec![4096; 4000]);
@@ -401,8 +402,8 @@ fn a_module_that_is_late_beside_the_processor_is_found() {
     }
 }
 
-/// Fails where `adaptive` takes more than a part (3 %) and 20 ms longer than the best fixed choice,
-/// as it turns out in hindsight.
+/// Fails if `adaptive` takes more than `part` (3 %) plus 20 ms longer than the best fixed choice in
+/// hindsight.
 fn assert_little_regret(scene: &Scene<'_>, part: f64, what: &str) {
     let fixed = [PolicyName::CpuOnly, PolicyName::ModuleOnly, PolicyName::Pull];
     let best =
@@ -417,11 +418,10 @@ fn assert_little_regret(scene: &Scene<'_>, part: f64, what: &str) {
     }
 }
 
-/// What slows engines down at a time, for a while: its name, and the part of the time that may be
-/// lost by it.
+/// A temporary slowdown of engines: its name, and the part of the time that it may cost.
 type Noise = (&'static str, f64, fn(usize, Duration) -> (f64, f64));
 
-/// Whether a time is in the second half of its period.
+/// Returns whether a time is in the second half of its period.
 fn is_noisy(now: Duration, period_ms: u128) -> bool {
     now.as_millis() % period_ms >= period_ms / 2
 }
@@ -430,9 +430,9 @@ fn is_noisy(now: Duration, period_ms: u128) -> bool {
 fn regret_is_bounded_where_noise_comes_and_goes() {
     const NOISES: [Noise; 6] = [
         ("none", 0.03, |_, _| (1.0, 1.0)),
-        // Another program takes half of the core from the processor's work. How much is lost by that depends
-        // on where in the noise the run begins: over twelve phases and periods 4 to 10 %, if a profile says
-        // what is hidden.
+        // Another program takes half of the core from the processor's work. The loss depends on
+        // where in the noise the run begins: over twelve phases and periods it is 4 to 10 %, if a
+        // profile states the hidden costs.
         ("on the processor, 200 ms", 0.06, |engine, now| match engine == 0 && is_noisy(now, 200) {
             true => (2.0, 2.0),
             false => (1.0, 1.0),
@@ -441,12 +441,12 @@ fn regret_is_bounded_where_noise_comes_and_goes() {
             true => (3.0, 3.0),
             false => (1.0, 1.0),
         }),
-        // The device is shared with somebody.
+        // Somebody else shares the device.
         ("in the module, 600 ms", 0.035, |engine, now| match engine == 1 && is_noisy(now, 600) {
             true => (4.0, 1.0),
             false => (1.0, 1.0),
         }),
-        // A virtual machine stands still now and then.
+        // A virtual machine stops now and then.
         ("in the module, 15 ms of 400", 0.06, |engine, now| {
             match engine == 1 && (now.as_millis() + 200) % 400 < 15 {
                 true => (10.0, 10.0),
@@ -489,14 +489,14 @@ fn a_profile_of_all_engines_of_a_machine_without_a_module_is_simulated() {
         assert_eq!((row.files, row.files_cpu, row.files_module), (4000, 4000.0, 0.0));
         assert!(row.ms_mean > 0.0 && row.files_module.is_sign_positive(), "{row:?}");
     }
-    // Without the whole, each is an engine of its own.
+    // Without the whole, each part is a separate engine.
     profile.engines[0].name = "openssl".to_owned();
     assert!(without_parts(&mut profile).is_empty());
 }
 
 const GPU: &str = include_str!("../../reference/gpu-assumed.json");
 
-/// The most that a run may lose to what it must try out, beside the cores alone.
+/// The most that a run may lose to trying engines out, compared with the cores alone.
 fn within_regret(both: Duration, alone: Duration) -> bool {
     both.as_secs_f64() <= 1.03 * alone.as_secs_f64() + 0.02
 }
@@ -516,25 +516,25 @@ fn cores_with_a_gpu_are_never_below_the_cores_alone() {
             let both = run(profile.engines.iter().collect());
             println!("{bytes} {count}: {:?} {:?} {:?}", alone.wall, both.wall, both.jobs);
             assert!(within_regret(both.wall, alone.wall), "{bytes} bytes, {count} jobs");
-            // Of enough long messages the GPU does a part, and that helps.
+            // With enough long messages, the GPU does a part of them, and that helps.
             let is_long = bytes >= 16_384 && count == 1_000_000;
             assert!(!is_long || both.jobs[1] > 0 && both.wall < alone.wall, "{bytes} bytes");
         }
     }
 }
 
-/// By how much a run may be longer with a module than without, beside one task on a core: a fifth of that
-/// which people notice.
+/// The most by which a module may lengthen a run, in addition to one task on a core: a fifth of the
+/// delay that people notice.
 const NOTICED: Duration = Duration::from_millis(20);
 
-/// A module that opens late, is slow, or hangs, and cores.
+/// Cores, with a module that opens late, is slow, or hangs.
 struct Beside {
     cost_on_cpu: f64,
     jobs: usize,
     opening: (Duration, Duration),
-    /// How many times slower than a core.
+    /// The ratio of the module's time to a core's.
     slower: f64,
-    /// How much of its time is a core's.
+    /// The part of the module's time on a core.
     on_core: f64,
     batch: usize,
     depth: usize,
@@ -554,7 +554,7 @@ impl Beside {
         [cores, EngineProfile { depth: self.depth, ..module }]
     }
 
-    /// How many batches the module had, after a check of the bound.
+    /// Checks the bound, and returns the number of the module's batches.
     fn check(&self, policy: PolicyName, hangs_at: Option<u64>) -> u64 {
         let [cores, module] = &self.engines();
         let alone = Scene::new(2, vec![cores], vec![4096; self.jobs]);

@@ -1,4 +1,4 @@
-//! What is measured: a case, and the work that is done for it.
+//! A case to measure, and the work done for it.
 
 use std::time::Duration;
 
@@ -9,21 +9,21 @@ use evener_core::{Cipher, Direction, Iv, Key, Mode};
 pub(super) struct Case {
     pub(super) cipher: Cipher,
     pub(super) direction: Direction,
-    /// Of a message.
+    /// The length of a message.
     pub(super) bytes: usize,
     pub(super) key: Key,
     pub(super) iv: Iv,
 }
 
 impl Case {
-    /// With a random key and IV; `None` if the system has no random numbers.
+    /// Makes a case with a random key and IV; `None` if the system has no random numbers.
     pub(super) fn new(cipher: Cipher, direction: Direction, bytes: usize) -> Option<Case> {
         let mut key = [0; Key::MAX_LENGTH];
         let mut iv = [0; Iv::MAX_LENGTH];
         getrandom::fill(&mut key).ok()?;
         getrandom::fill(&mut iv).ok()?;
         if cipher.mode() == Mode::Ctr {
-            // Like a nonce with a counter from 1 behind it.
+            // The IV looks like a nonce followed by a counter from 1.
             iv[8..].copy_from_slice(&1_u64.to_be_bytes());
         }
         let key = Key::new(&key[..cipher.key_length()]).ok()?;
@@ -31,10 +31,10 @@ impl Case {
         Some(Case { cipher, direction, bytes, key, iv })
     }
 
-    /// A message.
+    /// Makes a message.
     pub(super) fn text(&self) -> Vec<u8> {
         let mut text = vec![0; self.bytes];
-        // Zeros encrypt at the same speed, if there are no random numbers.
+        // Without random numbers, the text stays zero, which encrypts at the same speed.
         let _ = getrandom::fill(&mut text);
         text
     }
@@ -63,6 +63,5 @@ impl Done {
     }
 }
 
-/// Between two looks at the clock, which take some 25 nanoseconds each, at least this should
-/// pass.
+/// The least time between two readings of the clock, each of which takes about 25 nanoseconds.
 pub(super) const STRIDE: Duration = Duration::from_micros(20);

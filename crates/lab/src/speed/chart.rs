@@ -22,7 +22,7 @@ impl SpeedReport {
 /// All charts as one SVG document, two per row.
 fn svg(report: &SpeedReport) -> String {
     let mut svg = String::new();
-    // Writing to a string does not fail.
+    // Writing to a string can't fail.
     let _ = draw(&mut svg, report);
     svg
 }
@@ -46,7 +46,7 @@ fn draw(svg: &mut String, report: &SpeedReport) -> fmt::Result {
         PLOT + LEGEND * lines as f64
     });
     let heights: Vec<f64> = heights.collect();
-    // An engine has one colour in all charts.
+    // Each engine has the same colour in all charts.
     let mut engines: Vec<&str> = Vec::new();
     for line in groups.iter().flat_map(|group| &group.lines) {
         if !engines.contains(&&line.label[..]) {
@@ -73,7 +73,7 @@ fn draw(svg: &mut String, report: &SpeedReport) -> fmt::Result {
     Ok(())
 }
 
-/// How wide each chart is: enough for the figures above the bars, which stand upright.
+/// The width of each chart: enough for the vertical figures above the bars.
 fn width(groups: &[Group<'_>]) -> f64 {
     let bars = groups.iter().map(|group| group.lines.len() * group.lengths.len()).max();
     let needed = bars.unwrap_or(0) as f64 * NARROWEST_BAR / FILLED;
@@ -149,7 +149,7 @@ fn draw_group(
     Ok(())
 }
 
-/// A figure in kB/s, in a few digits.
+/// Formats a figure given in kB/s, with few digits.
 fn short(kb_per_s: f64) -> String {
     in_unit(kb_per_s, unit(kb_per_s))
 }
@@ -173,7 +173,7 @@ fn unit(kb_per_s: f64) -> (&'static str, f64) {
     }
 }
 
-/// The next of 1, 1.5, 2, 3, 4, 6, 8, 10 times a power of ten.
+/// Rounds up to 1, 1.5, 2, 3, 4, 6, 8 or 10 times a power of ten.
 fn round_up(figure: f64) -> f64 {
     let power = 10_f64.powf(figure.max(1.0).log10().floor());
     let steps = [1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0];
@@ -192,12 +192,12 @@ const WIDTH: f64 = 620.0;
 const PLOT: f64 = 330.0;
 /// The height of a line of the legend.
 const LEGEND: f64 = 18.0;
-/// The room for the axis, and to the right of the bars.
+/// The space for the axis, and to the right of the bars.
 const AXIS: f64 = 90.0;
 const RIGHT: f64 = 16.0;
-/// The bars' share of the room for a length.
+/// The bars' share of the space for a length.
 const FILLED: f64 = 0.8;
-/// As wide as the figure above it is high.
+/// The height of the vertical figure above a bar.
 const NARROWEST_BAR: f64 = 12.0;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The comparison as a command of the program.
+//! The command that runs the comparison.
 
 use std::env;
 use std::fs;
@@ -34,7 +34,7 @@ pub struct Command {
 }
 
 impl Command {
-    /// The engines that load code of others.
+    /// The engines that load third-party code.
     pub fn foreign_engines(&self) -> Vec<String> {
         measure::foreign(&self.options.engines)
     }
@@ -42,10 +42,9 @@ impl Command {
     /// Measures; prints the report to standard output and the progress to standard error.
     ///
     /// # Errors
-    /// Those of [`run`], and when results to compare with can't be read or the report can't be
-    /// written.
+    /// Those of [`run`], and when earlier results can't be read or the report can't be written.
     pub fn run(&self) -> Result<(), SpeedError> {
-        // Load them before measuring, so that an error costs no time.
+        // Load earlier results before measuring, so that an error wastes no time.
         let loaded: Result<Vec<_>, _> =
             self.compare.iter().map(|path| compare::load(path)).collect();
         let compared = loaded?.concat();
@@ -86,7 +85,7 @@ impl Command {
 }
 
 impl SpeedReport {
-    /// Adds results to this run's, and lists those that have nothing in common with it.
+    /// Adds earlier results to this run's, and lists those that have no case in common with it.
     fn compare_with(&mut self, compared: Vec<Comparison>) {
         for comparison in compared {
             let common = self.rows.iter().any(|own| {

@@ -15,18 +15,17 @@ use super::row::Row;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Comparison {
-    /// The machine's name, or the file's if it has none.
+    /// The machine's name, or the file's name if it has none.
     pub name: String,
     /// Its figures.
     pub rows: Vec<Row>,
 }
 
-/// Loads results: a JSON document or CSV of this command's, the article's table (`article`), or
-/// a table of its shape with the columns `machine`, `cipher`, `aes_ni` and, for every length N,
-/// `bN`.
+/// Loads results: JSON or CSV from this command, the article's table (`article`), or a table of the
+/// same form with the columns `machine`, `cipher`, `aes_ni` and, for every length N, `bN`.
 ///
 /// # Errors
-/// [`SpeedError::Compare`] has the error and the line.
+/// [`SpeedError::Compare`] with the error and the line.
 pub(super) fn load(path: &Path) -> Result<Vec<Comparison>, SpeedError> {
     let wrong = |reason| SpeedError::Compare { path: path.to_owned(), reason };
     if path == Path::new("article") {
@@ -71,7 +70,7 @@ struct Document {
     rows: Vec<Row>,
 }
 
-/// A table with the columns of this command's.
+/// Reads a table with this command's columns.
 fn own(head: &[String], records: &[(usize, Vec<String>)]) -> Result<Vec<Row>, String> {
     let mut rows = Vec::new();
     let table = Table { head };
@@ -90,7 +89,7 @@ fn own(head: &[String], records: &[(usize, Vec<String>)]) -> Result<Vec<Row>, St
     Ok(rows)
 }
 
-/// A table in the article's shape. `openssl speed`, from which it comes, encrypts on one core.
+/// Reads a table in the article's form. Its source, `openssl speed`, encrypts on one core.
 fn by_machine(
     head: &[String],
     records: &[(usize, Vec<String>)],

@@ -14,16 +14,16 @@ use super::masked::Masked;
 use super::messages::Messages;
 use super::stream::Library;
 
-/// An engine, used in one way.
+/// An engine with one way of using it.
 pub(super) struct Contender {
-    /// The engine's.
+    /// The engine's description.
     pub(super) description: Description,
-    /// Whether it may use the CPU's AES instructions.
+    /// True if the engine may use the CPU's AES instructions.
     pub(super) aes_instructions: bool,
     pub(super) work: Work,
 }
 
-/// How a contender works.
+/// The way in which a contender works.
 pub(super) enum Work {
     /// As `openssl speed` does.
     Stream {
@@ -42,7 +42,7 @@ pub(super) enum Work {
 }
 
 impl Contender {
-    /// Whether it takes part for this cipher and direction.
+    /// Returns whether the contender takes part for this cipher and direction.
     pub(super) fn offers(&self, cipher: Cipher, direction: Direction) -> bool {
         match &self.work {
             Work::Stream { engine, .. } | Work::Messages { engine, .. } => {
@@ -52,14 +52,14 @@ impl Contender {
         }
     }
 
-    /// The engine's name, and its difference from another contender of that name.
+    /// The engine's name, with the difference from another contender of the same name.
     pub(super) fn title(&self) -> String {
         let without =
             if matches!(self.work, Work::Masked(_)) { ", no AES instructions" } else { "" };
         format!("{}{without}", self.description.name)
     }
 
-    /// A description of its use for a cipher and direction.
+    /// Describes how the engine is used for these ciphers and directions.
     pub(super) fn method(&self, ciphers: &[Cipher], directions: &[Direction]) -> String {
         match &self.work {
             Work::Stream { .. } => {
@@ -85,7 +85,8 @@ impl Contender {
         }
     }
 
-    /// Measures for about this time; returns thousands of bytes per second of all threads together.
+    /// Measures for about this time; returns the total of all threads in thousands of bytes per
+    /// second.
     ///
     /// # Errors
     /// The reason, as text.
@@ -98,7 +99,7 @@ impl Contender {
         if let Work::Masked(masked) = &self.work {
             return masked.measure(case, threads, time);
         }
-        // Held until every thread is ready or has failed: then all have dropped their end of the
+        // Held until every thread is ready or has failed: by then all have dropped their end of the
         // channel.
         let start = RwLock::new(());
         let held = start.write();
@@ -147,9 +148,9 @@ impl Contender {
         }
     }
 
-    /// Whether its time is its thread's CPU time, as in `openssl speed`, so that other load does
-    /// not affect the figure. Several threads may share a core, and a thread that waits for a
-    /// device uses none, so these are timed by the wall clock.
+    /// Returns whether the figure uses the thread's CPU time, as in `openssl speed`, so that other
+    /// load does not affect it. Several threads may share a core, and a thread that waits for a
+    /// device uses no CPU time, so these are timed by the wall clock.
     fn is_timed_on_core(&self, threads: usize) -> bool {
         threads == 1 && self.description.kind == Kind::Cpu
     }

@@ -2,7 +2,7 @@
 
 use super::row::Row;
 
-/// The rows, under the names of their fields.
+/// Writes the rows, with the names of their fields as columns.
 pub(super) fn write(rows: &[Row]) -> String {
     let mut text = HEAD.join(",") + "\n";
     for row in rows {
@@ -15,11 +15,11 @@ pub(super) fn write(rows: &[Row]) -> String {
     text
 }
 
-/// The lines that are not empty, with their numbers, cut into fields. A field in quotes may
-/// hold commas and doubled quotes, but not the end of the line.
+/// Splits the non-empty lines into fields, and returns them with their numbers. A quoted field may
+/// contain commas and doubled quotes, but no line break.
 ///
 /// # Errors
-/// In words, with the line's number, when a quote is not closed.
+/// A text with the line's number, when a quote is not closed.
 pub(super) fn records(text: &str) -> Result<Vec<(usize, Vec<String>)>, String> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let cut = |(index, line)| {

@@ -1,18 +1,18 @@
-//! Why speeds could not be measured or shown.
+//! Errors of measuring and showing speeds.
 
 use std::io;
 use std::path::PathBuf;
 
 use evener_core::{Cipher, EngineError, shown_error};
 
-/// Why speeds could not be measured or shown.
+/// The reason why speeds could not be measured or shown.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpeedError {
-    /// An engine that was asked for by name is not there.
+    /// A named engine is not available.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// An engine that was asked for by name has none of the ciphers.
+    /// A named engine supports none of the ciphers.
     #[error(
         "engine `{engine}` offers none of {}; `evener engines` lists what engines offer",
         list(ciphers)
@@ -20,20 +20,20 @@ pub enum SpeedError {
     OffersNone {
         /// The engine's name.
         engine: String,
-        /// What was asked for.
+        /// The requested ciphers.
         ciphers: Vec<Cipher>,
     },
-    /// A length is none of a cipher's.
+    /// A cipher does not accept messages of a length.
     #[error("{cipher} can't be measured with messages of {bytes} bytes: {reason}")]
     Length {
         /// The cipher.
         cipher: Cipher,
         /// The length.
         bytes: usize,
-        /// What it takes.
+        /// The lengths that it accepts.
         reason: &'static str,
     },
-    /// No engine did anything; each engine's reason is told.
+    /// No engine could be measured; the text has each engine's reason.
     #[error("nothing could be measured: {0}")]
     Nothing(String),
     /// A file of results can't be read.
@@ -41,15 +41,15 @@ pub enum SpeedError {
     Compare {
         /// The file.
         path: PathBuf,
-        /// The error and its place.
+        /// The error and its location.
         reason: String,
     },
-    /// A chart could not be written.
+    /// A chart or page could not be written.
     #[error("can't write {}: {}", evener_core::shown(path), shown_error(source))]
     Write {
         /// The file.
         path: PathBuf,
-        /// Why it failed.
+        /// The cause.
         source: io::Error,
     },
     /// Standard output can't be written to.
@@ -58,7 +58,7 @@ pub enum SpeedError {
 }
 
 impl SpeedError {
-    /// Whether what was asked for makes no sense, and nothing was measured.
+    /// Returns whether the request was invalid, so that nothing was measured.
     pub fn is_usage(&self) -> bool {
         !matches!(self, SpeedError::Nothing(_) | SpeedError::Write { .. } | SpeedError::Output(_))
     }

@@ -1,4 +1,4 @@
-//! Figures that stand side by side: those of one cipher, direction and number of threads.
+//! Groups figures that appear together: those of one cipher, direction and number of threads.
 
 use evener_core::Kind;
 
@@ -10,22 +10,22 @@ pub(super) struct Group<'a> {
     pub(super) cipher: &'a str,
     pub(super) direction: &'a str,
     pub(super) threads: usize,
-    /// The message lengths, in the order in which they were measured.
+    /// The message lengths, in the order of measurement.
     pub(super) lengths: &'a [usize],
-    /// This run's, then those that are compared with it.
+    /// This run's lines, then the compared ones.
     pub(super) lines: Vec<Line>,
 }
 
-/// One engine, here or elsewhere, over all lengths.
+/// One engine, of this run or another, over all lengths.
 pub(super) struct Line {
     pub(super) label: String,
-    /// Whether it was measured in this run.
+    /// True if the line was measured in this run.
     pub(super) is_own: bool,
-    /// In thousands of bytes a second; `None` where there is no figure.
+    /// Figures in thousands of bytes a second; `None` if there is none.
     pub(super) figures: Vec<Option<f64>>,
 }
 
-/// The lengths that were measured, in order.
+/// The measured lengths, in order.
 pub(super) fn lengths(report: &SpeedReport) -> Vec<usize> {
     let mut lengths = Vec::new();
     for row in &report.rows {
@@ -36,7 +36,7 @@ pub(super) fn lengths(report: &SpeedReport) -> Vec<usize> {
     lengths
 }
 
-/// All groups, in the order in which they were measured.
+/// All groups, in the order of measurement.
 pub(super) fn groups<'a>(report: &'a SpeedReport, lengths: &'a [usize]) -> Vec<Group<'a>> {
     let most = most_threads(&report.rows);
     let mut groups: Vec<Group<'a>> = Vec::new();
@@ -57,7 +57,7 @@ pub(super) fn groups<'a>(report: &'a SpeedReport, lengths: &'a [usize]) -> Vec<G
         for group in &mut groups {
             for row in &comparison.rows {
                 let same = (&row.cipher[..], &row.direction[..]) == (group.cipher, group.direction);
-                // Another machine has another number of cores.
+                // Another machine may have a different number of cores.
                 let all_cores = group.threads == most && row.threads == their_most && most > 1;
                 if same && (row.threads == group.threads || all_cores && their_most > 1) {
                     let threads = match row.threads == group.threads {
@@ -77,13 +77,13 @@ pub(super) fn groups<'a>(report: &'a SpeedReport, lengths: &'a [usize]) -> Vec<G
 }
 
 impl Group<'_> {
-    /// Its description.
+    /// The group's description.
     pub(super) fn title(&self) -> String {
         let s = if self.threads == 1 { "" } else { "s" };
         format!("{}, {}, {} thread{s}", self.cipher, self.direction, self.threads)
     }
 
-    /// The best figure of this run for one of the lengths.
+    /// This run's best figure for one of the lengths.
     pub(super) fn winner(&self, place: usize) -> Option<f64> {
         let own = self.lines.iter().filter(|line| line.is_own);
         own.filter_map(|line| line.figures[place]).max_by(f64::total_cmp)
@@ -102,14 +102,14 @@ impl Group<'_> {
     }
 }
 
-/// The engine, and whether it had to compute AES without the CPU's instructions.
+/// The engine's name, and a note if it computed AES without the CPU's instructions.
 fn label(report: &SpeedReport, row: &Row) -> String {
     let without =
         row.cipher.starts_with("aes-") && !row.aes_instructions && !is_device(report, &row.engine);
     format!("{}{}", row.engine, if without { ", no AES instructions" } else { "" })
 }
 
-/// Whether the engine is one that does not compute on the CPU. Of those of other machines only
+/// Returns whether the engine computes elsewhere than on the CPU. Of other machines' engines only
 /// the name is known.
 fn is_device(report: &SpeedReport, engine: &str) -> bool {
     let known = report.engines.iter().find(|contestant| contestant.engine == engine);

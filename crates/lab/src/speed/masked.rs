@@ -1,9 +1,9 @@
 //! OpenSSL without the CPU's AES instructions, in a child process.
 //!
-//! libcrypto looks at the CPU once, when it is loaded, and what it finds there can be masked
-//! by an environment variable (`OPENSSL_ia32cap(3)`). So the program starts itself with that
-//! variable set and has the child measure one figure. The article did the same with and
-//! without `-evp`, the way to AES-NI in its day.
+//! libcrypto examines the CPU once, when it is loaded, and an environment variable can mask what it
+//! finds (`OPENSSL_ia32cap(3)`). So the program starts itself with that variable set, and the child
+//! measures one figure. The article made the same comparison with and without `-evp`, the way to
+//! AES-NI in its day.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -26,15 +26,16 @@ pub(super) struct Masked {
 }
 
 impl Masked {
-    /// The engine as `program`, which has [`speed::Command`](super::Command) as its command
-    /// `speed`, finds it without AES instructions; `None` where that makes no difference.
+    /// The engine without AES instructions, run by `program`, which has
+    /// [`speed::Command`](super::Command) as its command `speed`; `None` if that makes no
+    /// difference.
     pub(super) fn new(program: &Path, engine: &Arc<dyn Engine>, messages: bool) -> Option<Masked> {
         let has_effect = is_openssls(engine.as_ref()) && MASK.is_some() && openssl_has_aes();
         let (program, engine) = (program.to_owned(), engine.clone());
         has_effect.then_some(Masked { program, engine, messages })
     }
 
-    /// Whether the mask makes a difference to this cipher.
+    /// Returns whether the mask affects this cipher.
     pub(super) fn concerns(&self, cipher: Cipher, direction: Direction) -> bool {
         is_aes(cipher) && self.engine.offer(cipher, direction).is_some()
     }
@@ -82,18 +83,18 @@ fn read(json: &[u8]) -> Result<f64, String> {
     }
 }
 
-/// Whether the linked OpenSSL finds AES instructions here and now.
+/// Returns whether the linked OpenSSL finds AES instructions in this process.
 pub(super) fn openssl_has_aes() -> bool {
     sys::cpu_settings().is_some_and(|settings| has_aes(&settings))
 }
 
-/// Whether the engine is a part of the linked OpenSSL.
+/// Returns whether the engine is a part of the linked OpenSSL.
 pub(super) fn is_openssls(engine: &dyn Engine) -> bool {
     let name = &engine.description().name;
     name == "openssl" || name.starts_with("openssl:")
 }
 
-/// Whether the CPU's AES instructions can be of use to it.
+/// Returns whether the cipher can use the CPU's AES instructions.
 pub(super) fn is_aes(cipher: Cipher) -> bool {
     cipher.name().starts_with("aes-")
 }
@@ -108,8 +109,8 @@ fn has_aes(settings: &str) -> bool {
     has("OPENSSL_ia32cap=0x", 57).or_else(|| has("OPENSSL_armcap=0x", 2)).unwrap_or(false)
 }
 
-/// On x86 AES-NI and PCLMULQDQ of the first word, VAES and VPCLMULQDQ of the second; on ARM
-/// everything but NEON.
+/// Masks AES-NI and PCLMULQDQ in the first word and VAES and VPCLMULQDQ in the second on x86;
+/// everything but NEON on ARM.
 const MASK: Option<(&str, &str)> = if cfg!(any(target_arch = "x86", target_arch = "x86_64")) {
     Some(("OPENSSL_ia32cap", "~0x200000200000000:~0x60000000000"))
 } else if cfg!(any(target_arch = "arm", target_arch = "aarch64")) {

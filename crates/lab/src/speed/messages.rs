@@ -1,4 +1,4 @@
-//! An engine, measured through its session with as many messages at once as it likes.
+//! Measures an engine through its session, with as many messages at once as it recommends.
 
 use std::time::{Duration, Instant};
 
@@ -7,30 +7,30 @@ use evener_engines::lanes::Arena;
 
 use super::case::{Case, Done, Prepared, STRIDE};
 
-/// A session with its messages. What a message is handed over with is made before the clock
-/// starts. The messages are the same again and again, and all alike; their buffers are not.
+/// A session with its messages. The jobs are made before the clock starts. All messages have the
+/// same content, which never changes; their buffers differ.
 pub(super) struct Messages {
     session: Box<dyn Session>,
     iv: Iv,
-    /// How many messages the session gets at once.
+    /// The number of messages that the session gets at once.
     batch: usize,
-    /// How many there are.
+    /// The number of messages.
     most: usize,
-    /// How many of them are processed between two looks at the clock; whole batches.
+    /// The number of messages processed between two readings of the clock; whole batches.
     stride: usize,
     inputs: Arena,
     outputs: Arena,
     input_length: usize,
     output_length: usize,
-    /// Of a message before encryption.
+    /// The length of a message before encryption.
     bytes: usize,
 }
 
 impl Messages {
-    /// Opens a session for a case and sees that its result is that of the reference.
+    /// Opens a session for a case and checks its result against the reference's.
     ///
     /// # Errors
-    /// In words.
+    /// The reason, as text.
     pub(super) fn prepare(
         engine: &dyn Engine,
         reference: Option<&dyn Engine>,
@@ -114,7 +114,7 @@ impl Prepared for Messages {
     }
 }
 
-/// Encrypts a message, its tag behind it.
+/// Encrypts a message and appends its tag.
 fn seal(engine: &dyn Engine, case: &Case, plain: &[u8]) -> Result<Vec<u8>, EngineError> {
     let mut sealed = vec![0; plain.len() + case.cipher.tag_length()];
     let mut jobs = [Job::new(case.iv, plain, &mut sealed)];
@@ -131,13 +131,15 @@ fn open(
     engine.open(&SessionRequest { cipher: case.cipher, direction, key })
 }
 
-/// Long messages are handed over fewer at once, so that many threads' have room. In bytes.
+/// The most bytes in a batch: batches of long messages are smaller, so that those of many threads
+/// fit in memory.
 const MOST_AT_ONCE: usize = 64 << 20;
 
-/// This many bytes of short messages, or one batch, are reused: they stay in a second-level cache.
+/// This many bytes of short messages, or one batch, are reused, so that they stay in the
+/// second-level cache.
 const ENOUGH: usize = 128 << 10;
 
-/// The cost of a short message besides its bytes, in bytes.
+/// The overhead of a short message, in bytes.
 const LINE: usize = 64;
 
 #[cfg(test)]

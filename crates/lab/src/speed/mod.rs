@@ -1,18 +1,18 @@
 //! `openssl speed` for every engine of the machine: the comparison of the AES-NI article.
 //!
 //! A figure is thousands of bytes a second for one engine, cipher, direction, number of threads
-//! and message length. The engines take turns at every figure, so that a change of the
-//! machine's speed meets them alike, and each is used the way it is meant to be:
+//! and message length. The engines take turns at every figure, so that a change of the machine's
+//! speed affects them all alike, and each is used as intended:
 //!
-//! - `openssl` as `openssl speed -evp` uses it ([`stream`]), so that its figures are the ones
-//!   that people know: in place, the same buffer and key, going on where the last call ended;
+//! - `openssl` as `openssl speed -evp` uses it ([`stream`]), so that its figures are the familiar
+//!   ones: in place, with the same buffer and key, continuing where the last call ended;
 //! - every other engine through its session ([`messages`]), with as many messages at once as it
-//!   likes, each with its own IV. So is `openssl` on request;
-//! - AES on `openssl` once more without the CPU's AES instructions, in a child process that
-//!   finds them masked ([`masked`]): libcrypto looks at the CPU only when it is loaded.
+//!   recommends, each with its own IV. On request, `openssl` is used in this way too;
+//! - AES on `openssl` again without the CPU's AES instructions, in a child process that finds them
+//!   masked ([`masked`]): libcrypto examines the CPU only when it is loaded.
 //!
-//! One thread of an engine that computes on the calling core is timed by that thread's CPU
-//! clock, as `openssl speed` does it; several threads, and modules, by the wall clock.
+//! One thread of an engine that computes on the calling core is timed by that thread's CPU clock,
+//! as in `openssl speed`; several threads, and modules, are timed by the wall clock.
 
 mod case;
 mod chart;

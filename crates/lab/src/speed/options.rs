@@ -65,7 +65,7 @@ impl SpeedOptions {
         }
     }
 
-    /// Checks that every cipher takes messages of every length.
+    /// Checks that every cipher accepts messages of every length.
     ///
     /// # Errors
     /// [`SpeedError::Length`].

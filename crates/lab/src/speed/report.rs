@@ -14,7 +14,7 @@ use crate::Machine;
 pub struct SpeedReport {
     /// The machine.
     pub machine: Machine,
-    /// Time for each figure, in seconds over all rounds.
+    /// The time for each figure, in seconds over all rounds.
     pub seconds: f64,
     /// Number of rounds.
     pub rounds: u32,
@@ -34,11 +34,11 @@ pub struct SpeedReport {
 pub struct Contestant {
     /// The name by which `--engine` selects it.
     pub engine: String,
-    /// Where its work is done.
+    /// The place where its work is done.
     pub kind: Kind,
     /// Version, driver or device.
     pub detail: String,
-    /// How it was used.
+    /// The way in which it was used.
     pub method: String,
 }
 
@@ -48,12 +48,12 @@ pub struct Contestant {
 pub struct LeftOut {
     /// An engine, or a cipher that no engine offers.
     pub name: String,
-    /// In words.
+    /// The reason, as text.
     pub reason: String,
 }
 
 impl SpeedReport {
-    /// Adds an engine or cipher that could not be measured, once.
+    /// Adds an engine or cipher that could not be measured, unless it is already listed.
     pub(super) fn leave_out(&mut self, name: &str, reason: String) {
         let left_out = LeftOut { name: name.to_owned(), reason };
         if !self.left_out.contains(&left_out) {

@@ -7,16 +7,16 @@ use serde::{Deserialize, Serialize};
 pub struct Row {
     /// The engine's name.
     pub engine: String,
-    /// The cipher's OpenSSL name. Results from elsewhere may have ciphers that Evener has not.
+    /// The cipher's OpenSSL name. Results from elsewhere may have ciphers that Evener lacks.
     pub cipher: String,
     /// `encrypt` or `decrypt`.
     pub direction: String,
-    /// Whether the CPU's AES instructions were available and the cipher can use them.
+    /// True if the CPU's AES instructions were available and the cipher can use them.
     pub aes_instructions: bool,
-    /// How many threads worked side by side.
+    /// The number of threads at work.
     pub threads: usize,
     /// The length of a message.
     pub bytes: usize,
-    /// All threads together, in thousands of bytes a second: the median of the rounds.
+    /// The total of all threads, in thousands of bytes a second: the median of the rounds.
     pub kb_per_s: f64,
 }

@@ -16,14 +16,14 @@ use crate::Machine;
 use crate::statistics::median;
 
 /// Measures according to the options. `program`, which has [`Command`](super::Command) as its
-/// command `speed`, is started for AES without the CPU's AES instructions; without a program this
-/// is skipped. `progress` is called with each step.
+/// command `speed`, runs AES without the CPU's AES instructions; without a program this is skipped.
+/// `progress` is called with each step.
 ///
 /// An engine that fails is skipped for that cipher and direction.
 ///
 /// # Errors
-/// When a named engine is not available or has none of the ciphers, a cipher does not take messages
-/// of a length, or nothing could be measured.
+/// When a named engine is not available or supports none of the ciphers, a cipher does not accept
+/// messages of a length, or nothing could be measured.
 pub fn run(
     options: &SpeedOptions,
     program: Option<&Path>,
@@ -82,7 +82,7 @@ fn take_turns(
     let mut rates: Vec<Result<Vec<f64>, String>> = vec![Ok(Vec::new()); contenders.len()];
     for round in 0..options.rounds as usize {
         for turn in 0..contenders.len() {
-            // Each round begins with a different one.
+            // Each round begins with a different contender.
             let index = (turn + round) % contenders.len();
             if let Ok(measured) = &mut rates[index] {
                 match contenders[index].measure(case, threads, time) {
@@ -160,7 +160,7 @@ fn reason(error: EngineError) -> String {
     }
 }
 
-/// How the engines are used.
+/// The contenders: the ways in which the engines are used.
 fn contenders(
     options: &SpeedOptions,
     engines: &[Arc<dyn Engine>],
@@ -217,7 +217,7 @@ impl Contender {
             aes_instructions: self.aes_instructions && masked::is_aes(case.cipher),
             threads,
             bytes: case.bytes,
-            // Speeds are not more precise than a byte per second.
+            // Speeds are accurate to a byte per second at best.
             kb_per_s: (kb_per_s * 1000.0).round() / 1000.0,
         }
     }

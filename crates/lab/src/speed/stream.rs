@@ -1,8 +1,8 @@
-//! OpenSSL, measured as `openssl speed -evp` measures it.
+//! Measures OpenSSL as `openssl speed -evp` does.
 //!
 //! One context with one key processes the same buffer in place again and again, without a new IV.
-//! Only for GCM, key and IV are set and the tag is made or checked for every message, as
-//! `openssl speed` does since 2024, in stable releases too.
+//! Only GCM sets the key and IV and makes or checks the tag for every message, as `openssl speed`
+//! has done since 2024, in stable releases too.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use openssl::provider::Provider;
 use super::case::{Case, Done, Prepared, STRIDE};
 use super::sys::{Gcm, InPlace};
 
-/// The linked OpenSSL, in a context of its own.
+/// The linked OpenSSL, in its own library context.
 pub(super) struct Library {
     // Dropped in this order: a provider belongs to its context.
     _providers: Vec<Provider>,
@@ -24,7 +24,7 @@ pub(super) struct Library {
 }
 
 impl Library {
-    /// Loads the default provider and, if there is one, the legacy provider, for Blowfish.
+    /// Loads the default provider and, if available, the legacy provider, for Blowfish.
     pub(super) fn load() -> Result<Library, ErrorStack> {
         let context = LibCtx::new()?;
         let mut providers = vec![Provider::load(Some(&context), "default")?];

@@ -1,4 +1,4 @@
-//! Calls into libcrypto that the `openssl` crate lacks, or that cost more through it.
+//! Calls into libcrypto that the `openssl` crate lacks or makes slower.
 //!
 //! An update of 256 bytes takes 30 nanoseconds; the crate's own call reads the cipher's properties
 //! each time, which would affect the figures.
@@ -13,7 +13,7 @@ use openssl::cipher_ctx::CipherCtx;
 use openssl::error::ErrorStack;
 use openssl_sys as ffi;
 
-/// A context that processes one buffer again and again, in place.
+/// A context that repeatedly processes one buffer in place.
 pub(super) struct InPlace {
     context: CipherCtx,
     direction: Direction,
@@ -23,14 +23,14 @@ pub(super) struct InPlace {
 }
 
 impl InPlace {
-    /// Takes a context with cipher, direction, key and IV, and switches padding off. The text's
-    /// length must be whole blocks.
+    /// Takes a context with cipher, direction, key and IV, and disables padding. The text's length
+    /// must be whole blocks.
     pub(super) fn new(mut context: CipherCtx, direction: Direction, text: Vec<u8>) -> InPlace {
         assert!(text.len().is_multiple_of(context.block_size()));
         let length = c_int::try_from(text.len()).expect("messages are of some megabytes");
         context.set_padding(false);
         let mut buffer = text;
-        // A block more than the most that an update may hold back from the previous one.
+        // One block is more than an update can hold back from the previous one.
         buffer.resize(buffer.len() + ROOM, 0);
         InPlace { context, direction, buffer, length }
     }
@@ -46,9 +46,9 @@ impl InPlace {
         };
         for _ in 0..times {
             // SAFETY: the context is alive and initialised for this direction. `buffer` is valid
-            // for reading `length` bytes, and for writing as many and `ROOM` more, which is the
-            // most that an update writes (`EVP_EncryptUpdate(3)`: the input and one block).
-            // Input and output are the same address, which the function allows.
+            // for reading `length` bytes, and for writing `length` plus `ROOM` bytes, the most that
+            // an update writes (`EVP_EncryptUpdate(3)`: the input and one block). Input and output
+            // have the same address, which the function allows.
             let status = unsafe { update(context, buffer, &raw mut written, buffer, self.length) };
             if status != 1 {
                 return Err(ErrorStack::get());
@@ -62,14 +62,14 @@ impl InPlace {
         self.buffer.len() - ROOM
     }
 
-    /// The text as it is now.
+    /// The current text.
     #[cfg(test)]
     pub(super) fn text(&self) -> &[u8] {
         &self.buffer[..self.length()]
     }
 }
 
-/// GCM messages, each with its key and IV set anew and its tag made or checked: the calls of
+/// GCM messages, each with its key and IV set again and its tag made or checked: the calls of
 /// `EVP_Update_loop_aead_enc` and `_dec` in OpenSSL's `apps/speed.c`.
 pub(super) struct Gcm {
     context: CipherCtx,
@@ -78,12 +78,13 @@ pub(super) struct Gcm {
     iv: [u8; GCM_IV],
     tag: [u8; GCM_TAG],
     text: Vec<u8>,
-    /// As long as the text. The output of decryption, so that the ciphertext remains.
+    /// A buffer as long as the text. It receives the output of decryption, so that the ciphertext
+    /// remains.
     output: Vec<u8>,
 }
 
 impl Gcm {
-    /// Gets ready. For decryption the text is encrypted first.
+    /// Prepares the context. For decryption, encrypts the text first.
     pub(super) fn new(
         algorithm: &CipherRef,
         direction: Direction,
@@ -123,9 +124,9 @@ impl Gcm {
         for _ in 0..times {
             // SAFETY: the context is alive and initialised for GCM in this direction. `key` is
             // valid for the cipher's key length (asserted in `new`), `iv` for the length that is
-            // set first, `tag` for the length that stands beside it. `text` and `output` are
-            // valid for `length` bytes, of which GCM, a stream mode, writes as many as it reads,
-            // and none when it ends. Encryption is in place, which the function allows.
+            // set first, `tag` for the length passed with it. `text` and `output` are valid for
+            // `length` bytes; GCM, a stream mode, writes as many as it reads, and none when it
+            // ends. Encryption is in place, which the function allows.
             let done = unsafe {
                 let begun =
                     ffi::EVP_CIPHER_CTX_ctrl(context, SET_IV_LENGTH, GCM_IV as c_int, nothing) == 1
@@ -165,10 +166,10 @@ impl Gcm {
     }
 }
 
-/// libcrypto's CPU capabilities, after the mask in its environment: a text such as
+/// libcrypto's CPU capabilities after applying the mask in its environment: a text such as
 /// `OPENSSL_ia32cap=0x…:0x…`.
 pub(super) fn cpu_settings() -> Option<String> {
-    // SAFETY: the function takes any number and returns a null pointer or a string that it made
+    // SAFETY: the function takes any number and returns a null pointer or a string that it makes
     // once and keeps for ever.
     let text = unsafe {
         let text = OPENSSL_info(OPENSSL_INFO_CPU_SETTINGS);
@@ -177,11 +178,11 @@ pub(super) fn cpu_settings() -> Option<String> {
     text.map(|text| text.to_string_lossy().into_owned())
 }
 
-/// In bytes.
+/// Lengths, in bytes.
 const GCM_IV: usize = 12;
 const GCM_TAG: usize = 16;
 
-/// Keep the direction that the context has.
+/// Keeps the context's direction.
 const KEEP: c_int = -1;
 
 /// `EVP_CTRL_AEAD_SET_IVLEN` and `EVP_CTRL_AEAD_SET_TAG` of `openssl/evp.h`.
@@ -194,7 +195,7 @@ const ROOM: usize = 32;
 /// From `openssl/crypto.h`.
 const OPENSSL_INFO_CPU_SETTINGS: c_int = 1008;
 
-// Declared in `openssl/crypto.h` of every OpenSSL 3 and missing from `openssl-sys`.
+// Every OpenSSL 3 declares it in `openssl/crypto.h`, but `openssl-sys` lacks it.
 unsafe extern "C" {
     fn OPENSSL_info(kind: c_int) -> *const c_char;
 }

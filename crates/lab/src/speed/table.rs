@@ -6,7 +6,7 @@ use super::groups::{Group, groups, lengths};
 use super::report::SpeedReport;
 
 impl SpeedReport {
-    /// The table. If `coloured`, the fastest figures are coloured besides their asterisk.
+    /// The table. If `coloured`, the fastest figures have a colour in addition to their asterisk.
     pub fn to_table(&self, coloured: bool) -> String {
         draw(self, coloured)
     }
@@ -18,10 +18,10 @@ impl fmt::Display for SpeedReport {
     }
 }
 
-/// The report as text. Where it is `coloured`, winners are green and bold.
+/// The report as text. If `coloured`, winners are green and bold.
 fn draw(report: &SpeedReport, coloured: bool) -> String {
     let mut text = String::new();
-    // Writing to a string does not fail.
+    // Writing to a string can't fail.
     let _ = write(&mut text, report, coloured);
     text
 }
@@ -83,12 +83,12 @@ fn write_group(text: &mut String, group: &Group<'_>, width: usize, coloured: boo
     writeln!(text)
 }
 
-/// Takes blanks off the end.
+/// Removes trailing blanks.
 fn trim(text: &mut String) {
     text.truncate(text.trim_end_matches(' ').len());
 }
 
-/// Without the asterisk.
+/// The width of a column, without the asterisk.
 const COLUMN: usize = 14;
 const GREEN: &str = "\x1b[1;32m";
 const PLAIN: &str = "\x1b[0m";

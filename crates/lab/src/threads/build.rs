@@ -8,20 +8,20 @@ use evener_core::shown_error;
 
 use crate::LabError;
 
-/// A peer that has been built.
+/// A peer that was built.
 pub(super) struct Built {
-    /// The command that starts it, without the message's length.
+    /// The command that starts the peer, without the message's length.
     pub(super) program: PathBuf,
     pub(super) arguments: Vec<String>,
     /// Compiler and options, for the report.
     pub(super) recipe: String,
 }
 
-/// Builds the peer in C in a directory, with this build's own OpenSSL if its files still exist, and
-/// the system's otherwise.
+/// Builds the peer in C in a directory, with this build's own OpenSSL if its files still exist,
+/// otherwise with the system's.
 ///
 /// # Errors
-/// [`LabError::Unavailable`] names the compiler or library to install.
+/// [`LabError::Unavailable`], naming the compiler or library to install.
 pub(super) fn openmp(directory: &Path) -> Result<Built, LabError> {
     let source = write(directory, "ctr_openmp.c", OPENMP)?;
     let program = directory.join("ctr_openmp");
@@ -47,7 +47,7 @@ pub(super) fn openmp(directory: &Path) -> Result<Built, LabError> {
 /// Builds the peer in Java in a directory.
 ///
 /// # Errors
-/// [`LabError::Unavailable`] names the program to install.
+/// [`LabError::Unavailable`], naming the program to install.
 pub(super) fn java(directory: &Path) -> Result<Built, LabError> {
     let source = write(directory, "CtrThreads.java", JAVA)?;
     let (compiler, program) = jdk();
@@ -59,7 +59,7 @@ pub(super) fn java(directory: &Path) -> Result<Built, LabError> {
     Ok(Built { program, arguments, recipe: "javac; java -Xms1g".to_owned() })
 }
 
-/// `javac` and `java` of `JAVA_HOME`, or those on the path.
+/// `javac` and `java` from `JAVA_HOME`, or those on the path.
 fn jdk() -> (PathBuf, PathBuf) {
     let place = std::env::var_os("JAVA_HOME").map(|home| Path::new(&home).join("bin"));
     let place = place.unwrap_or_default();
@@ -87,7 +87,7 @@ fn build(command: &mut Command, install: &str) -> Result<(), LabError> {
     Err(LabError::Unavailable(format!("{compiler} failed: {first}; {install}")))
 }
 
-/// The headers and the static library of the OpenSSL that was built for this program.
+/// The headers and the static library of the OpenSSL built for this program.
 fn own_library() -> Option<(PathBuf, PathBuf)> {
     if !cfg!(feature = "vendored-openssl") {
         return None;

@@ -1,4 +1,4 @@
-//! Time and speed-up against threads, on a sheet or in a page.
+//! Draws time and speed-up by number of threads, on a sheet or in a page.
 
 use evener_core::Cipher;
 
@@ -7,7 +7,7 @@ use super::report::{CONTENDERS, PAPER, ThreadsReport};
 use crate::page::{Axis, Line, LineChart, LineStyle, Marker, Page, Scale, Sheet, legend};
 
 impl ThreadsReport {
-    /// Time and speed-up against threads, as an SVG document.
+    /// Time and speed-up by number of threads, as an SVG document.
     pub fn to_svg(&self) -> String {
         svg(self)
     }
@@ -50,7 +50,7 @@ fn title(report: &ThreadsReport) -> String {
     format!("{} MB in CTR mode on many threads", report.bytes >> 20)
 }
 
-/// A measurement and its style.
+/// The names of the measurements, each with its style.
 fn styles(report: &ThreadsReport) -> Vec<(String, LineStyle)> {
     let took_part =
         |contender: &Contender| report.rows.iter().any(|row| row.contender == *contender);
@@ -76,7 +76,7 @@ fn speedups(report: &ThreadsReport, case: (&str, &str)) -> LineChart {
         let points = points.collect();
         Line { name: contender.name().to_owned(), style: style(contender), points }
     });
-    // The paper had AES-128 only, and one figure for both operations.
+    // The paper has only AES-128, and one figure for both operations.
     let of_paper = report.paper.iter().filter(|_| case.0 == Cipher::Aes128Ctr.name());
     let paper = PAPER.into_iter().zip(PAPER_STYLES).map(|((name, of), style)| {
         let points = of_paper.clone().map(|row| (f64::from(row.threads), of(row))).collect();
@@ -121,7 +121,7 @@ fn style(contender: Contender) -> LineStyle {
     LineStyle { colour, dash, width: 2.0, marker }
 }
 
-/// How the paper's columns are drawn.
+/// The styles of the paper's columns.
 const PAPER_STYLES: [LineStyle; 2] = [
     LineStyle { colour: "#0369a1", dash: "2 3", width: 1.5, marker: Marker::Cross },
     LineStyle { colour: "#15803d", dash: "2 3", width: 1.5, marker: Marker::Star },
@@ -154,7 +154,7 @@ mod tests {
             skipped: Vec::new(),
             paper: paper::table(),
         };
-        // Two contenders in two charts and the paper in one, and the legend's four.
+        // Two contenders in two charts, the paper in one, and four in the legend.
         let svg = report.to_svg();
         assert_eq!(svg.matches("<polyline").count(), 2 * 2 + 2 + 4);
         assert!(svg.contains("paper, Java") && svg.ends_with("</svg>\n"));

@@ -47,7 +47,7 @@ impl Contender {
         }
     }
 
-    /// How a peer divides the message for this contender.
+    /// The way in which a peer divides the message for this contender.
     pub(super) fn way(self) -> Way {
         match self {
             Contender::OpenmpBlocks | Contender::JavaBlocks => Way::Blocks,
@@ -63,7 +63,7 @@ pub(super) struct Buffers {
 }
 
 impl Buffers {
-    /// A message that is the same in every run and in every peer.
+    /// Makes a message that is the same in every run and in every peer.
     pub(super) fn new(bytes: usize) -> Buffers {
         let mut plaintext = vec![1; bytes];
         for (index, word) in plaintext.as_chunks_mut::<8>().0.iter_mut().enumerate() {
@@ -72,7 +72,7 @@ impl Buffers {
         Buffers { plaintext, ciphertext: vec![1; bytes] }
     }
 
-    /// Input and output of a direction.
+    /// The input and output of a direction.
     fn ends(&mut self, direction: Direction) -> (&[u8], &mut [u8]) {
         match direction {
             Direction::Encrypt => (&self.plaintext, &mut self.ciphertext),
@@ -84,7 +84,7 @@ impl Buffers {
 /// Evener on a pool of this many threads.
 ///
 /// # Errors
-/// When no engine has the cipher.
+/// When no engine supports the cipher.
 pub(super) fn evener(cipher: Cipher, threads: u16) -> Result<ParallelCipher, LabError> {
     let threads = NonZeroUsize::new(threads.into()).unwrap_or(NonZeroUsize::MIN);
     let pool = Arc::new(Pool::new(threads));
@@ -137,8 +137,8 @@ impl Prepared<'_> {
         }
     }
 
-    /// Overwrites the last result of a direction, so that the next is this contender's own. (Peers have their
-    /// own buffers.)
+    /// Overwrites the last result of a direction, so that the next result is this contender's own.
+    /// (Peers have their own buffers.)
     pub(super) fn forget(&self, direction: Direction, buffers: &mut Buffers) {
         if !matches!(self, Prepared::Peer(..)) {
             buffers.ends(direction).1.fill(0);

@@ -1,12 +1,11 @@
-//! A copy of the message by many threads, as the lower bound.
+//! Copies the message with many threads, as the lower bound.
 
 use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Copies with this many threads, a contiguous share each, and returns the time from the first
-/// thread's begin to the last one's end, without the start of the threads, and how many bytes were
-/// copied.
+/// Copies with this many threads, each a contiguous share. Returns the time from the first thread's
+/// start of copying to the last one's end, without thread creation, and the number of bytes copied.
 pub(super) fn copy(input: &[u8], output: &mut [u8], threads: u16) -> (Duration, usize) {
     let share = input.len().div_ceil(usize::from(threads)).next_multiple_of(PAGE);
     let shares: Vec<_> = input.chunks(share).zip(output.chunks_mut(share)).collect();

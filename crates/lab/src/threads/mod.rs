@@ -6,9 +6,9 @@
 //! MiB, as usual today, and one 16-byte block at a time, as in the paper.
 //!
 //! The peers are programs (`peers/threads`), built when the benchmark begins. They run during the
-//! whole benchmark with buffers that were touched, and process the message once per request. So
-//! contenders alternate, and page faults and program starts do not count. All contenders have the
-//! same message, key and counter, so their results must be equal.
+//! whole benchmark with buffers that were touched, and process the message once per request, so
+//! that contenders can alternate and neither page faults nor program starts count. All contenders
+//! have the same message, key and counter, so their results must be equal.
 
 mod build;
 mod chart;

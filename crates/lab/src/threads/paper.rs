@@ -6,11 +6,11 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct PaperRow {
-    /// Threads.
+    /// The number of threads.
     pub threads: u16,
-    /// Of Java's threads.
+    /// The speed-up of Java's threads.
     pub java_speedup: f64,
-    /// Of OpenMP's.
+    /// The speed-up of OpenMP.
     pub openmp_speedup: f64,
 }
 
@@ -24,7 +24,7 @@ pub(super) fn table() -> Vec<PaperRow> {
             openmp_speedup: fields.next()?.parse().ok()?,
         })
     };
-    // The heading is no row.
+    // The heading does not parse as a row.
     TABLE.lines().filter_map(row).collect()
 }
 

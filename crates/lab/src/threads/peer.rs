@@ -9,18 +9,18 @@ use evener_core::{Cipher, Direction};
 use super::build::Built;
 use crate::LabError;
 
-/// A peer that is running. It ends when this is dropped.
+/// A running peer. Dropping it ends it.
 pub(super) struct Peer {
     name: &'static str,
     child: Child,
-    /// `None` only after closing it.
+    /// `None` only after it was closed.
     orders: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
-    /// Its own description.
+    /// The peer's description of itself.
     pub(super) version: String,
 }
 
-/// How a peer divides the message.
+/// The way in which a peer divides the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     /// Parts of 1 MiB.
@@ -48,10 +48,10 @@ impl Peer {
         Ok(peer)
     }
 
-    /// Makes it process the message once, and returns the time.
+    /// Makes the peer process the message once, and returns the time.
     ///
     /// # Errors
-    /// When it does not answer with a time.
+    /// When the peer does not answer with a time.
     pub(super) fn turn(
         &mut self,
         cipher: Cipher,
@@ -70,7 +70,7 @@ impl Peer {
     /// A digest of the last result of a direction, as [`digest`](super::contender::digest).
     ///
     /// # Errors
-    /// When it does not answer with one.
+    /// When the peer does not answer with a digest.
     pub(super) fn digest(&mut self, direction: Direction) -> Result<u64, LabError> {
         let answer = self.ask(&format!("digest {direction}\n"))?;
         u64::from_str_radix(&answer, 16).map_err(|_| self.lost(&answer))
@@ -99,7 +99,7 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        // Both end when their input closes; one that hangs is killed.
+        // Both peers end when their input closes; `kill` also ends a peer that hangs.
         self.orders = None;
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -25,7 +25,7 @@ pub struct ThreadsReport {
     pub rows: Vec<Row>,
     /// The contenders that took no part, with the reason.
     pub skipped: Vec<Skipped>,
-    /// The paper's figures, of another machine.
+    /// The paper's figures, from another machine.
     pub paper: Vec<PaperRow>,
 }
 
@@ -39,11 +39,12 @@ pub struct Row {
     pub cipher: String,
     /// `encrypt` or `decrypt`.
     pub operation: String,
-    /// How many threads.
+    /// The number of threads.
     pub threads: u16,
     /// The median over the rounds, in milliseconds.
     pub ms_median: f64,
-    /// Its time with one thread over this; `None` if one thread was not measured.
+    /// The contender's time with one thread divided by this time; `None` if one thread was not
+    /// measured.
     pub speedup: Option<f64>,
 }
 
@@ -88,7 +89,7 @@ impl ThreadsReport {
         threads
     }
 
-    /// A contender's figures in a case, by threads.
+    /// A contender's figures in a case, by number of threads.
     pub(super) fn line(
         &self,
         contender: Contender,
@@ -143,7 +144,7 @@ impl fmt::Display for ThreadsReport {
     }
 }
 
-/// In the order in which they are listed.
+/// The contenders, in display order.
 pub(super) const CONTENDERS: [Contender; 6] = [
     Contender::Evener,
     Contender::Openmp,

@@ -19,8 +19,8 @@ use crate::{LabError, Machine};
 /// Runs the benchmark; `tell` is called with each step.
 ///
 /// # Errors
-/// When a contender's result is wrong, or OpenSSL is not available for comparison. Contenders that
-/// can't take part are listed in the report.
+/// When a contender's result is wrong, or OpenSSL is not available for comparison. The report lists
+/// contenders that can't take part.
 pub fn run(
     options: &ThreadsOptions,
     tell: &mut dyn FnMut(&str),
@@ -144,8 +144,8 @@ struct Turns {
 }
 
 impl Turns {
-    /// Runs every contender once without counting, to compare the results; then all run in turns. The
-    /// results of the last are compared, too.
+    /// Runs every contender once without counting, to compare the results; then runs all in turns.
+    /// The results of the last round are compared, too.
     fn take(
         &self,
         cast: &mut Cast,
@@ -154,7 +154,7 @@ impl Turns {
     ) -> Result<(), LabError> {
         let &Turns { cipher, threads, .. } = self;
         let contenders = cast.contenders.clone();
-        // Evener's pool exists for all rounds, as in a real program.
+        // Evener's pool exists during all rounds, as in a real program.
         let evener = evener(cipher, threads)?;
         let mut times = vec![[Vec::new(), Vec::new()]; contenders.len()];
         for round in 0..=self.rounds {
@@ -212,7 +212,7 @@ fn expected(cipher: Cipher, buffers: &mut Buffers) -> Result<[u64; 2], LabError>
     Ok([digest(ciphertext), digest(plaintext)])
 }
 
-/// Compares each time with the same contender's on one thread.
+/// Computes each row's speed-up over the same contender's time on one thread.
 fn add_speedups(rows: &mut [Row]) {
     let singles: Vec<Row> = rows.iter().filter(|row| row.threads == 1).cloned().collect();
     for row in rows {

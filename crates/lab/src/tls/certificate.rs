@@ -1,4 +1,4 @@
-//! A certificate for `localhost`, signed by itself, with a key on the curve P-256.
+//! A self-signed certificate for `localhost`, with a P-256 key.
 
 use openssl::asn1::Asn1Time;
 use openssl::bn::BigNum;
@@ -17,7 +17,7 @@ pub(super) struct Certificate {
 }
 
 impl Certificate {
-    /// A new one, for two days.
+    /// Makes a certificate that is valid for two days.
     ///
     /// # Errors
     /// OpenSSL's.
@@ -44,5 +44,5 @@ impl Certificate {
     }
 }
 
-/// Whom it is for.
+/// The host that the certificate names.
 pub(super) const HOST: &str = "localhost";

@@ -1,4 +1,4 @@
-//! The client: threads that each have a connection and fetch one file after the other.
+//! The client: threads with one connection each, which fetch one file after the other.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -14,14 +14,15 @@ use super::certificate::HOST;
 use super::{Case, Suite, Turn, Version};
 use crate::LabError;
 
-/// What connections have in common: whom they trust, and the one cipher that they offer.
+/// The common settings of connections: the certificate that they trust and the one cipher that they
+/// offer.
 pub(super) struct Client {
     connector: SslConnector,
     suite: &'static str,
 }
 
 impl Client {
-    /// One that trusts a certificate.
+    /// Makes a client that trusts a certificate.
     ///
     /// # Errors
     /// OpenSSL's.
@@ -63,25 +64,26 @@ impl Client {
     }
 }
 
-/// A turn at a server: who asks what, and until when.
+/// A turn at a server: the client, the server's port, the requests, and the time limit.
 pub(super) struct Visit<'a> {
     pub(super) client: &'a Client,
     pub(super) port: u16,
     pub(super) case: &'a Case,
-    /// After so long no connection begins a further request; each makes at least one.
+    /// The time after which no connection begins a further request; each makes at least one.
     pub(super) time: Duration,
-    /// What the file contains.
+    /// The file's content.
     pub(super) content: &'a [u8],
 }
 
 impl Visit<'_> {
-    /// Does it; `cpu` tells the server's CPU time before and after.
+    /// Makes the turn; `cpu` returns the server's CPU time, before and after.
     ///
-    /// The connections that are to be kept are there before. The first one fetches the file
-    /// before, too, and compares it with what it should be; later only its length is looked at.
+    /// With keep-alive, the connections are made before the clock starts. Before it starts, the
+    /// first connection also fetches the file and compares its content; later requests only check
+    /// its length.
     ///
     /// # Errors
-    /// When a request failed, or brought something else than the file.
+    /// When a request failed, or returned anything other than the file.
     pub(super) fn pay(
         &self,
         mut cpu: impl FnMut() -> Result<Duration, LabError>,
@@ -102,7 +104,7 @@ impl Visit<'_> {
                 })
                 .collect();
             ready.wait();
-            // The server may still have to send what a client does not wait for.
+            // The server may still be sending data that a client does not wait for.
             thread::sleep(REST);
             let before = cpu();
             let start = Instant::now();
@@ -163,11 +165,11 @@ impl Visit<'_> {
     }
 }
 
-/// What a connection has done.
+/// The work of a connection.
 struct Visited {
     requests: u64,
     end: Instant,
-    /// It is closed when the clocks have stopped.
+    /// The connection, closed only after the clocks have stopped.
     _kept: Option<Connection>,
 }
 
@@ -178,7 +180,7 @@ struct Connection<S = SslStream<TcpStream>> {
 }
 
 impl<S: Read + Write> Connection<S> {
-    /// Fetches the file of a length. Where the connection is not to be kept, the server ends it.
+    /// Fetches the file of a length. Without `keep_alive`, the server closes the connection.
     fn fetch(&mut self, length: u64, keep_alive: bool, content: Option<&[u8]>) -> io::Result<()> {
         let close = if keep_alive { "" } else { "Connection: close\r\n" };
         let request = format!("GET /{length} HTTP/1.1\r\nHost: {HOST}\r\n{close}\r\n");
@@ -215,7 +217,7 @@ impl<S: Read + Write> Connection<S> {
         Ok(())
     }
 
-    /// Reads the head of an answer; returns where it ends, and where that ends which has come.
+    /// Reads the head of an answer; returns the end of the head, and the end of the data received.
     fn head(&mut self) -> io::Result<(usize, usize)> {
         let mut filled = 0;
         loop {
@@ -227,7 +229,7 @@ impl<S: Read + Write> Connection<S> {
         }
     }
 
-    /// Reads into the buffer from a place on.
+    /// Reads into the buffer from an offset.
     fn read(&mut self, from: usize) -> io::Result<usize> {
         match self.stream.read(&mut self.buffer[from..])? {
             0 => Err(io::ErrorKind::UnexpectedEof.into()),
@@ -236,7 +238,7 @@ impl<S: Read + Write> Connection<S> {
     }
 }
 
-/// The length that the head of an answer announces.
+/// The length that the head of a response announces.
 fn announced(head: &[u8]) -> io::Result<u64> {
     let head = String::from_utf8_lossy(head);
     let mut lines = head.lines();
@@ -251,11 +253,11 @@ fn announced(head: &[u8]) -> io::Result<u64> {
     length.ok_or_else(|| io::Error::other("the answer did not say how long it is"))
 }
 
-/// How long a client waits for a server's next byte.
+/// The longest wait for a server's next byte.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long a server is left alone before its clock is read.
+/// The time that a server has to settle before its CPU time is read.
 const REST: Duration = Duration::from_millis(5);
-/// In bytes: a record of TLS has at most 16 KiB.
+/// The buffer's length, in bytes; a TLS record has at most 16 KiB.
 const BUFFER: usize = 32 * 1024;
 const END: &[u8] = b"\r\n\r\n";
 
@@ -263,7 +265,7 @@ const END: &[u8] = b"\r\n\r\n";
 mod tests {
     use super::*;
 
-    /// A server's answers, in pieces.
+    /// A server's response, in pieces.
     struct Pieces(Vec<Vec<u8>>);
 
     impl Read for Pieces {

@@ -1,4 +1,4 @@
-//! The contenders: configurations of OpenSSL, and what their providers count.
+//! The contenders: configurations of OpenSSL, and the counters of their providers.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -17,7 +17,7 @@ use crate::process::{evener, run};
 /// A configuration of OpenSSL.
 pub(super) struct Contender {
     pub(super) name: String,
-    /// The configuration, and where its provider counts; OpenSSL's own has neither.
+    /// The configuration, and the counters of its provider; OpenSSL's own has neither.
     evener: Option<Counted>,
 }
 
@@ -32,7 +32,7 @@ impl Contender {
     /// All contenders, `default` first.
     ///
     /// # Errors
-    /// When a configuration can't be made or read, or counts nothing.
+    /// When a configuration can't be made or read, or has no counters.
     pub(super) fn all(options: &TlsOptions, site: &Site) -> Result<Vec<Contender>, LabError> {
         let mut all = vec![Contender { name: DEFAULT.to_owned(), evener: None }];
         let program = evener(options.evener.as_deref())?;
@@ -52,7 +52,7 @@ impl Contender {
         Ok(all)
     }
 
-    /// A command with the contender's configuration, and not with one of this program's.
+    /// A command with the contender's configuration, not with this program's.
     pub(super) fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         match &self.evener {
@@ -62,13 +62,13 @@ impl Contender {
         command
     }
 
-    /// How many bytes the provider has encrypted so far; `None` for OpenSSL's own.
+    /// The number of bytes that the provider has encrypted so far; `None` for OpenSSL's own.
     ///
     /// # Errors
     /// When its counters can't be read.
     pub(super) fn encrypted(&self) -> Result<Option<u64>, LabError> {
         let Some(Counted { counters, program, .. }) = &self.evener else { return Ok(None) };
-        // It is made by the first process that loads the provider.
+        // The first process that loads the provider creates the file.
         if !counters.exists() {
             return Ok(Some(0));
         }
@@ -89,10 +89,10 @@ impl Contender {
         Ok(Some(status.encrypted()))
     }
 
-    /// Compares what the provider counted with the bytes that nginx sent meanwhile.
+    /// Compares the provider's count with the bytes that nginx sent meanwhile.
     ///
     /// # Errors
-    /// When it did not encrypt them.
+    /// When the provider did not encrypt them.
     pub(super) fn check(&self, before: Option<u64>, sent: u64) -> Result<(), LabError> {
         let (Some(before), Some(now)) = (before, self.encrypted()?) else { return Ok(()) };
         let did = now.saturating_sub(before);
@@ -107,7 +107,7 @@ impl Contender {
     }
 }
 
-/// Has `evener` write its configuration.
+/// Makes `evener` write its configuration.
 fn configure(program: &Path, provider: Option<&Path>, site: &Site) -> Result<PathBuf, LabError> {
     // Nobody else may write there: the counters have to be this user's.
     let directory = site.directory("evener-tls", 0o700)?;
@@ -122,7 +122,7 @@ fn configure(program: &Path, provider: Option<&Path>, site: &Site) -> Result<Pat
     Ok(configuration)
 }
 
-/// The file of a configuration's line `counters = FILE`.
+/// The file that a configuration's line `counters = FILE` names.
 fn counters(configuration: &Path) -> Result<PathBuf, LabError> {
     let text = fs::read_to_string(configuration).map_err(LabError::file("read", configuration))?;
     let value = |line: &str| {
@@ -139,7 +139,7 @@ fn counters(configuration: &Path) -> Result<PathBuf, LabError> {
     })
 }
 
-/// What `evener tls status --json` prints.
+/// The output of `evener tls status --json`.
 #[derive(Deserialize)]
 struct Status {
     processes: Vec<Process>,

@@ -61,7 +61,7 @@ impl fmt::Display for Start {
 }
 
 impl Figures {
-    /// As they stand in tables, in the order of [`HEADINGS`].
+    /// The figures as shown in tables, in the order of [`HEADINGS`].
     pub(super) fn cells(&self) -> [String; HEADINGS.len()] {
         [
             format!("{:.1}", self.requests_per_s),
@@ -73,7 +73,7 @@ impl Figures {
 }
 
 impl Row {
-    /// As they stand in tables, in the order of [`RATIOS`].
+    /// The ratios as shown in tables, in the order of [`RATIOS`].
     pub(super) fn ratios(&self) -> [String; RATIOS.len()] {
         [self.requests_to_default, self.cpu_to_default].map(|ratio: Option<Interval>| {
             ratio.map_or_else(|| "-".to_owned(), |ratio| ratio.to_string())

@@ -1,14 +1,14 @@
-//! nginx with OpenSSL's own ciphers and with Evener's, in turns.
+//! Measures nginx with OpenSSL's own ciphers and with Evener's, in turns.
 //!
-//! For each contender the bench starts an nginx of its own in a temporary folder, with another
+//! For each contender the benchmark starts a separate nginx in a temporary folder, with a different
 //! configuration of OpenSSL. A client in this process fetches files over loopback, from one
-//! contender after the other in every case of every round. Counted are requests, bytes and the CPU
-//! time of nginx's workers; the client's is not. A contender's files are compared with what they
-//! should be, and what its provider counted with what nginx sent: a contender that leaves the
-//! records to OpenSSL's own ciphers is an error. Each round starts the servers anew.
+//! contender after the other in every case of every round. It counts requests, bytes and the CPU
+//! time of nginx's workers, but not the client's. A contender's files are compared with the
+//! originals, and its provider's count with the bytes that nginx sent: a contender that leaves the
+//! records to OpenSSL's own ciphers is an error. Each round restarts the servers.
 //!
-//! The client is this program's own, with the OpenSSL that it was built with: it needs no package,
-//! measures the same way on every system, and decrypts as fast as any.
+//! The client is part of this program, with the OpenSSL that it was built with: it needs no
+//! package, measures the same way on every system, and decrypts as fast as any.
 
 mod certificate;
 mod client;

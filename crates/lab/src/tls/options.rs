@@ -79,13 +79,13 @@ pub struct TlsOptions {
     pub provider: Option<PathBuf>,
 }
 
-/// A contender as the command line names it.
+/// A contender, as on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Named {
     /// Its name in the report.
     pub name: String,
-    /// The configuration of OpenSSL that it has; without one, it is Evener as it is installed.
+    /// Its configuration of OpenSSL; without one, it is Evener as installed.
     pub configuration: Option<PathBuf>,
 }
 
@@ -133,7 +133,7 @@ pub enum Suite {
 }
 
 impl Suite {
-    /// OpenSSL's name of it; `None` where the version doesn't have it.
+    /// OpenSSL's name of the cipher; `None` if the version lacks it.
     pub(super) fn name(self, version: Version) -> Option<&'static str> {
         Some(match (self, version) {
             (Suite::Aes128Gcm, Version::Tls12) => "ECDHE-ECDSA-AES128-GCM-SHA256",
@@ -189,7 +189,7 @@ fn seconds(text: &str) -> Result<f64, String> {
 }
 
 fn user_name(text: &str) -> Result<String, String> {
-    // In nginx's configuration others may mean something.
+    // Other characters may have a meaning in nginx's configuration.
     let is_plain = |char: char| char.is_ascii_alphanumeric() || "_-.".contains(char);
     match !text.is_empty() && text.chars().all(is_plain) {
         true => Ok(text.to_owned()),
@@ -197,7 +197,7 @@ fn user_name(text: &str) -> Result<String, String> {
     }
 }
 
-/// OpenSSL with the system's configuration; what the others are compared with.
+/// OpenSSL with the system's configuration: the reference for the other contenders.
 pub(super) const DEFAULT: &str = "default";
 /// OpenSSL with the configuration that `evener tls config` writes.
 const EVENER: &str = "evener";

@@ -43,7 +43,7 @@ impl TlsReport {
         page.to_html()
     }
 
-    /// A panel for each subject, a bar for each row that has the figure.
+    /// Draws a panel for each subject, with a bar for each row that has the figure.
     fn chart(&self, title: &str, figure: fn(&Row) -> Option<Interval>) -> Chart {
         let subjects = self.rows.chunk_by(|one, other| one.case.subject() == other.case.subject());
         let panels = subjects.map(|rows| Panel {

@@ -20,35 +20,35 @@ use crate::{LabError, Machine};
 pub struct TlsReport {
     /// The machine.
     pub machine: Machine,
-    /// What else the machine did: the load averages of 1, 5 and 15 minutes at the beginning.
+    /// The machine's other load: the load averages of 1, 5 and 15 minutes at the beginning.
     pub load: String,
-    /// nginx's version and OpenSSL's.
+    /// The versions of nginx and its OpenSSL.
     pub server: String,
     /// The number of nginx's workers.
     pub workers: u16,
-    /// Bytes of text in a record of a long body.
+    /// Bytes of plaintext in a record of a long body.
     #[serde(default = "longest_record")]
     pub record: u16,
     /// The client's OpenSSL.
     pub client: String,
-    /// The cores of nginx; none for all.
+    /// The cores of nginx; empty for all.
     pub server_cores: Vec<usize>,
-    /// The cores of the client; none for all.
+    /// The cores of the client; empty for all.
     pub client_cores: Vec<usize>,
-    /// How often each contender took its turn at each case.
+    /// The number of turns of each contender at each case.
     pub rounds: u32,
-    /// After how many seconds a turn began no further request.
+    /// The seconds after which a turn began no further request.
     pub seconds: f64,
-    /// The figures, by case, and within one by contender.
+    /// The figures, by case, and within a case by contender.
     #[serde(deserialize_with = "of_whole_turns")]
     pub rows: Vec<Row>,
-    /// What the start of a process took.
+    /// The time that the start of a process took.
     pub starts: Vec<Start>,
-    /// Cases that were not measured because their bodies are more in all than `--most` says.
+    /// Cases that were not measured because the total of their bodies exceeds `--most`.
     pub left_out: Vec<Case>,
 }
 
-/// What is fetched, and how.
+/// The file to fetch, and the way to fetch it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Case {
@@ -56,11 +56,11 @@ pub struct Case {
     pub cipher: Suite,
     /// The version of TLS.
     pub tls: Version,
-    /// Whether a connection serves many requests; otherwise each request makes its own.
+    /// True if a connection serves many requests; otherwise each request makes its own.
     pub keep_alive: bool,
     /// Bytes of a body.
     pub bytes: u64,
-    /// How many connections there are at once.
+    /// The number of simultaneous connections.
     pub connections: u16,
 }
 
@@ -75,30 +75,30 @@ pub struct Row {
     pub contender: String,
     /// Medians of the rounds.
     pub figures: Figures,
-    /// The requests of a second, as a ratio to those of `default` in the same round; without
-    /// keep-alive these are the handshakes.
+    /// The number of requests per second, as a ratio to that of `default` in the same round;
+    /// without keep-alive this is the number of handshakes.
     pub requests_to_default: Option<Interval>,
-    /// The CPU time of nginx's workers for a request, and so for a GB, as such a ratio.
+    /// The CPU time of nginx's workers per request, and thus per GB, as such a ratio.
     pub cpu_to_default: Option<Interval>,
-    /// What it did in each round.
+    /// The contender's turn in each round.
     pub turns: Vec<Turn>,
 }
 
-/// What a contender did in a round.
+/// A contender's results in one round.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Turn {
-    /// Requests that were answered.
+    /// The number of requests answered.
     pub requests: u64,
     /// Bytes of their bodies.
     pub bytes: u64,
-    /// From the first request to the end of the last answer.
+    /// The time from the first request to the end of the last response.
     pub seconds: f64,
-    /// The CPU time of nginx's workers meanwhile.
+    /// The CPU time of nginx's workers during that time.
     pub cpu_seconds: f64,
 }
 
-/// What turns have in common.
+/// The figures of several turns.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Figures {
@@ -108,11 +108,11 @@ pub struct Figures {
     pub mb_per_s: f64,
     /// Seconds of CPU time of nginx's workers for 10⁹ bytes of bodies.
     pub cpu_s_per_gb: f64,
-    /// Microseconds of it for a request.
+    /// Microseconds of that CPU time per request.
     pub cpu_us_per_request: f64,
 }
 
-/// What the start of `openssl version` took with a contender's configuration.
+/// The time that the start of `openssl version` took with a contender's configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Start {
@@ -120,7 +120,7 @@ pub struct Start {
     pub contender: String,
     /// Milliseconds from the start to the end of the process: the median.
     pub ms_median: f64,
-    /// How many more than with `default` in the same round.
+    /// The difference from `default` in the same round.
     pub ms_more: Option<Interval>,
 }
 
@@ -154,7 +154,7 @@ impl Row {
         let ratio = |figure: fn(&Turn) -> f64| {
             let pairs = turns.iter().zip(default);
             let ratios = pairs.map(|(one, other)| figure(one) / figure(other));
-            // A clock of ticks may not have seen a short turn.
+            // A clock that counts ticks may miss a short turn.
             Interval::of(&ratios.filter(|ratio| ratio.is_finite()).collect::<Vec<_>>())
                 .filter(|_| contender != DEFAULT)
         };
@@ -168,10 +168,11 @@ impl Row {
         }
     }
 
-    /// Checks that each turn brought all bytes of its requests, at least one for each connection.
+    /// Checks that each turn received all bytes of its requests, at least one request for each
+    /// connection.
     ///
     /// # Errors
-    /// [`LabError::Undone`] when one did not.
+    /// [`LabError::Undone`] when a turn did not.
     fn check(&self) -> Result<(), LabError> {
         let Row { case, contender, turns, .. } = self;
         let run = format!("{contender}, {case}");
@@ -192,25 +193,25 @@ impl Row {
     }
 }
 
-/// Refuses figures of turns that did not bring everything.
+/// Rejects figures of turns that did not receive everything.
 fn of_whole_turns<'de, D: Deserializer<'de>>(document: D) -> Result<Vec<Row>, D::Error> {
     let mut rows = Vec::<Row>::deserialize(document)?;
     if rows.is_empty() {
         return Err(D::Error::custom("it has no figures"));
     }
     rows.iter().try_for_each(Row::check).map_err(D::Error::custom)?;
-    // Those of the turns, whatever the document says of them.
+    // The figures are computed from the turns, whatever the document says.
     rows.iter_mut().for_each(|row| row.figures = Figures::of(&row.turns));
     Ok(rows)
 }
 
 impl Case {
-    /// What it has in common with its neighbours in a report.
+    /// The part of a case that it shares with its neighbours in a report.
     pub(super) fn subject(&self) -> (Suite, Version, bool) {
         (self.cipher, self.tls, self.keep_alive)
     }
 
-    /// The words for that.
+    /// The heading for that part.
     pub(super) fn heading(&self) -> String {
         let kept = match self.keep_alive {
             true => "keep-alive",
@@ -219,7 +220,7 @@ impl Case {
         format!("{}, {}, {kept}", self.cipher, self.tls)
     }
 
-    /// The rest of it: `16 KiB × 256`, for 256 connections.
+    /// The rest of the case: `16 KiB × 256`, for 256 connections.
     pub(super) fn load(&self) -> String {
         format!("{} × {}", size(self.bytes), self.connections)
     }
@@ -235,7 +236,7 @@ impl fmt::Display for Case {
 }
 
 impl TlsReport {
-    /// What explains the figures, in lines.
+    /// The facts that explain the figures, as lines.
     pub(super) fn facts(&self) -> Vec<String> {
         let at = |cores: &[usize]| match cores {
             [] => "all cores".to_owned(),
@@ -261,12 +262,12 @@ impl TlsReport {
     }
 }
 
-/// TLS's longest record, which reports that do not name one have.
+/// TLS's longest record, for reports that do not name one.
 fn longest_record() -> u16 {
     16_384
 }
 
-/// `16 KiB`, or bytes where they are no whole number of those.
+/// Formats a size as `16 KiB`, or in bytes if it is not a whole number of KiB.
 pub(super) fn size(bytes: u64) -> String {
     match bytes {
         bytes if bytes >= MIB && bytes.is_multiple_of(MIB) => format!("{} MiB", bytes / MIB),
@@ -330,7 +331,7 @@ pub(super) mod tests {
         let report = report();
         let [default, evener, ..] = &report.rows[..] else { panic!("{report:?}") };
         assert_eq!((default.requests_to_default, default.cpu_to_default), (None, None));
-        // Of 2, 1 and 0.5; and of 0.5, 0.5 and 1.
+        // Medians of 2, 1 and 0.5, and of 0.5, 0.5 and 1.
         let requests = evener.requests_to_default.unwrap();
         assert_eq!((requests.median, requests.low, requests.high), (1.0, 0.5, 2.0));
         let cpu = evener.cpu_to_default.unwrap();

@@ -1,4 +1,4 @@
-//! The benchmark from end to end.
+//! Runs the benchmark from start to end.
 
 use std::fs;
 use std::time::Duration;
@@ -18,11 +18,11 @@ use crate::{LabError, Machine};
 /// With [`TlsOptions::client_cores`] the calling thread stays on those cores for good.
 ///
 /// # Errors
-/// When a program is missing, a server or a request fails, a contender's provider does not do what
-/// is measured, or Ctrl-C was pressed. No server goes on.
+/// When a program is missing, a server or a request fails, a contender's provider does not encrypt
+/// the records, or Ctrl-C was pressed. No server keeps running.
 pub fn run(options: &TlsOptions, say: &mut dyn FnMut(&str)) -> Result<TlsReport, LabError> {
     let mut watch = Watch::new(say);
-    // Before this thread has fewer cores.
+    // This precedes the pinning of this thread to fewer cores.
     let machine = Machine::look();
     let nginx = Nginx::find(options)?;
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
@@ -37,7 +37,7 @@ pub fn run(options: &TlsOptions, say: &mut dyn FnMut(&str)) -> Result<TlsReport,
         let servers = contenders.iter().map(start).collect::<Result<Vec<Server>, _>>()?;
         for (case, turns) in cases.iter().zip(&mut turns) {
             watch.next(&format!("round {} of {}: {case}", round + 1, options.rounds))?;
-            // Each round begins with another contender.
+            // Each round begins with a different contender.
             for place in 0..contenders.len() {
                 let index = (place + round) % contenders.len();
                 watch.go_on()?;
@@ -72,7 +72,7 @@ pub fn run(options: &TlsOptions, say: &mut dyn FnMut(&str)) -> Result<TlsReport,
     })
 }
 
-/// A turn, which the contender's provider has to have counted.
+/// Takes a turn, and checks that the contender's provider counted it.
 fn take_turn(
     contender: &Contender,
     server: &Server,
@@ -91,7 +91,7 @@ fn take_turn(
     Ok(turn)
 }
 
-/// What is measured, and what is too much.
+/// Returns the cases to measure, and those with too many bytes.
 fn cases(options: &TlsOptions) -> (Vec<Case>, Vec<Case>) {
     let mut cases = Vec::new();
     for &cipher in &options.suites {

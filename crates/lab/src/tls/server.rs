@@ -1,4 +1,4 @@
-//! nginx, as the servers.
+//! The servers: nginx.
 
 use std::env;
 use std::fs::{self, File};
@@ -21,7 +21,7 @@ use crate::pin::pin;
 /// The program nginx.
 pub(super) struct Nginx {
     program: PathBuf,
-    /// Its version, and that of its OpenSSL.
+    /// The versions of nginx and its OpenSSL.
     pub(super) version: String,
     workers: u16,
     record: u16,
@@ -30,10 +30,10 @@ pub(super) struct Nginx {
 }
 
 impl Nginx {
-    /// The one that is named, on the PATH, or where systems have programs for root.
+    /// Finds the named program, or one on the PATH or in the directories of root's programs.
     ///
     /// # Errors
-    /// When there is none that does TLS with OpenSSL.
+    /// When there is no nginx that supports TLS with OpenSSL.
     pub(super) fn find(options: &TlsOptions) -> Result<Nginx, LabError> {
         let path = env::var_os("PATH").unwrap_or_default();
         let directories =
@@ -72,7 +72,7 @@ impl Nginx {
         let name = format!("nginx-{}", contender.name);
         let home = site.path(&name);
         if !home.exists() {
-            // Its workers pass.
+            // nginx's workers must be able to enter it.
             site.directory(&name, 0o711)?;
         }
         let port = free_port().map_err(LabError::file("find a port at", "127.0.0.1"))?;
@@ -82,7 +82,7 @@ impl Nginx {
         let said = File::create(&log).map_err(LabError::file("create", &log))?;
         let mut command = contender.command(&self.program);
         command.arg("-e").arg(&log).arg("-p").arg(&home).arg("-c").arg(&file);
-        // Ctrl-C is for this program, which then ends the servers.
+        // Ctrl-C goes to this program, which then ends the servers.
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said).process_group(0);
         let child = thread::scope(|scope| {
             let start = || {
@@ -90,7 +90,7 @@ impl Nginx {
                 let program = self.program.clone();
                 command.spawn().map_err(|source| LabError::Start { program, source })
             };
-            // What it starts has its cores, and this thread keeps its own.
+            // The server inherits the new thread's cores, and this thread keeps its own.
             scope.spawn(start).join().expect("nothing there panics")
         })?;
         let mut server = Server { child, port, workers: Vec::new() };
@@ -98,10 +98,11 @@ impl Nginx {
         Ok(server)
     }
 
-    /// Its paths are relative to its directory, which is one in the site's folder.
+    /// The server's configuration. Its paths are relative to the server's directory in the site's
+    /// folder.
     fn configuration(&self, port: u16) -> String {
         let Nginx { workers, record, .. } = self;
-        // Only root can have the workers be somebody else.
+        // Only root can make the workers run as another user.
         let user = match (&self.user, geteuid().is_root()) {
             (Some(user), true) => format!("user {user};\n"),
             (None, true) => format!(
@@ -110,8 +111,8 @@ impl Nginx {
             ),
             (_, false) => String::new(),
         };
-        // Of workers that wait at one socket the kernel wakes the same one each time, which then may
-        // have all connections. With a socket each, connections fall to them by chance.
+        // With one socket, the kernel wakes the same waiting worker each time, which may then have
+        // all connections. With a socket for each worker, connections are distributed at random.
         let sockets = if *workers > 1 { " reuseport" } else { "" };
         format!(
             "{user}daemon off;
@@ -141,7 +142,7 @@ http {{
     }
 }
 
-/// A server that runs. Dropping it ends it.
+/// A running server. Dropping it ends it.
 pub(super) struct Server {
     child: Child,
     pub(super) port: u16,
@@ -149,7 +150,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// The CPU time of its workers.
+    /// The CPU time of the server's workers.
     ///
     /// # Errors
     /// When a worker is gone.
@@ -183,7 +184,7 @@ impl Server {
 
     fn signal(&self, process: u32, signal: Signal) {
         if let Some(process) = i32::try_from(process).ok().and_then(Pid::from_raw) {
-            // One that has ended needs none.
+            // A process that has ended needs no signal.
             let _ = kill_process(process, signal);
         }
     }
@@ -197,7 +198,7 @@ impl Drop for Server {
         }
         while let Ok(None) = self.child.try_wait() {
             if begun.elapsed() > PATIENCE {
-                // Its workers would go on without it.
+                // The workers would continue without the server.
                 for &worker in &self.workers {
                     self.signal(worker, Signal::KILL);
                 }
@@ -217,18 +218,18 @@ fn version(text: &str) -> Option<String> {
     Some(format!("{nginx}, {}", line("built with OpenSSL ").map(|rest| format!("OpenSSL {rest}"))?))
 }
 
-/// A port that nobody listens at.
+/// A free port.
 fn free_port() -> io::Result<u16> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }
 
-/// The group of the user `nobody`, which has two names.
+/// The group of the user `nobody`, which has one of two names.
 fn group(groups: &str) -> &'static str {
     let has = |name: &str| groups.lines().any(|line| line.split(':').next() == Some(name));
     if has("nogroup") { "nogroup" } else { "nobody" }
 }
 
-/// How long a server may take to start or to end.
+/// The longest time for a server to start or to end.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What the servers serve, in a temporary folder.
+//! The served files, in a temporary folder.
 
 use std::fs::{self, File, Permissions};
 use std::io::Write;
@@ -10,16 +10,16 @@ use tempfile::TempDir;
 use super::certificate::Certificate;
 use crate::LabError;
 
-/// A folder with a certificate and with files of random bytes, each with its length as its name.
-/// Dropping it removes it.
+/// A folder with a certificate and with files of random bytes, each named by its length. Dropping
+/// it removes it.
 pub(super) struct Site {
     folder: TempDir,
-    /// The longest file's content; the others are its beginning.
+    /// The longest file's content; the other files are prefixes of it.
     content: Vec<u8>,
 }
 
 impl Site {
-    /// One with files of these lengths, and an empty one.
+    /// Makes a site with files of these lengths, and an empty file.
     ///
     /// # Errors
     /// When a file can't be written, or there are no random bytes or no certificate.
@@ -29,7 +29,8 @@ impl Site {
             .prefix("evener-bench-")
             .tempdir_in(&parent)
             .map_err(LabError::file("create a directory in", &parent))?;
-        // Where root runs this, nginx's workers are another user: they pass, and read the files.
+        // If root runs this, nginx's workers are another user, who must enter the folder and read
+        // the files.
         allow(folder.path(), 0o711)?;
         let longest = lengths.iter().copied().max().unwrap_or(0);
         let unfit = |_| LabError::Unavailable(format!("{longest} bytes do not fit into memory"));
@@ -70,7 +71,7 @@ impl Site {
         self.path(CERTIFICATE)
     }
 
-    /// What a file of this length contains.
+    /// The content of a file of this length.
     pub(super) fn content(&self, length: u64) -> &[u8] {
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         &self.content[..length.min(self.content.len())]
@@ -94,7 +95,7 @@ fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), LabError> {
     allow(path, mode)
 }
 
-/// Gives these rights also where the umask has taken some away.
+/// Sets these permissions even if the umask removed some.
 fn allow(path: &Path, mode: u32) -> Result<(), LabError> {
     fs::set_permissions(path, Permissions::from_mode(mode))
         .map_err(LabError::file("change the rights of", path))
@@ -103,7 +104,7 @@ fn allow(path: &Path, mode: u32) -> Result<(), LabError> {
 /// The names in the folder.
 pub(super) const CERTIFICATE: &str = "certificate.pem";
 pub(super) const KEY: &str = "key.pem";
-/// Where the files are.
+/// The directory of the files.
 pub(super) const ROOT: &str = "www";
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! How much longer a process takes to start with the provider.
+//! Measures how much longer a process takes to start with the provider.
 
 use super::contender::Contender;
 use super::options::DEFAULT;
@@ -8,8 +8,8 @@ use crate::process::run;
 use crate::statistics::{Interval, median};
 use crate::watch::Watch;
 
-/// Starts `openssl version`, which loads the configuration, so many times with each contender in
-/// turns; each round begins with another one.
+/// Starts `openssl version`, which loads the configuration, `times` times with each contender in
+/// turns; each round begins with a different contender.
 ///
 /// # Errors
 /// When there is no program `openssl`, or it fails.
@@ -44,7 +44,7 @@ pub(super) fn measure(
     Ok(starts.map(|(contender, all)| start(&contender.name, all, &milliseconds[0])).collect())
 }
 
-/// The figures of a contender's starts, beside those of `default` in the same rounds.
+/// The figures of a contender's starts, compared with those of `default` in the same rounds.
 fn start(name: &str, all: &[f64], default: &[f64]) -> Start {
     let more: Vec<f64> = all.iter().zip(default).map(|(one, other)| one - other).collect();
     Start {

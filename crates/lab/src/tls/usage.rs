@@ -1,4 +1,4 @@
-//! The CPU time of other processes, as the kernel counts it.
+//! The CPU time of other processes, from the kernel.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,8 +8,8 @@ use rustix::param::clock_ticks_per_second;
 
 use crate::LabError;
 
-/// The CPU time of all threads of a process: to the nanosecond where the kernel counts it so, or in
-/// ticks. To the nanosecond, threads that have ended are not in it.
+/// The CPU time of all threads of a process: in nanoseconds if the kernel counts them, otherwise in
+/// ticks. The time in nanoseconds excludes threads that have ended.
 ///
 /// # Errors
 /// When the process is gone.
@@ -27,7 +27,7 @@ pub(super) fn cpu_time(process: u32) -> Result<Duration, LabError> {
     Stat::parse(&stat).map(|stat| stat.time(clock_ticks_per_second())).ok_or_else(gone)
 }
 
-/// The processes whose parent is this one, by number.
+/// The child processes of `parent`, by number.
 pub(super) fn children(parent: u32) -> Vec<u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let processes = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -41,27 +41,28 @@ pub(super) fn children(parent: u32) -> Vec<u32> {
 }
 
 fn read(process: u32, file: &str) -> std::io::Result<String> {
-    // A process may have any bytes as its name.
+    // A process's name may contain any bytes.
     let path = PathBuf::from(format!("/proc/{process}/{file}"));
     Ok(String::from_utf8_lossy(&fs::read(path)?).into_owned())
 }
 
-/// The first number is the time on a CPU in nanoseconds; it is 0 only where it isn't counted.
+/// The first number is the time on a CPU in nanoseconds; it is 0 only if the kernel does not count
+/// it.
 fn of_schedstat(text: &str) -> Option<Duration> {
     let nanoseconds = text.split_whitespace().next()?.parse().ok()?;
     (nanoseconds > 0).then(|| Duration::from_nanos(nanoseconds))
 }
 
-/// What is used of `/proc/PID/stat`.
+/// The needed part of `/proc/PID/stat`.
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
     parent: u32,
-    /// In user mode and in the kernel.
+    /// Time in user mode and in the kernel.
     ticks: u64,
 }
 
 impl Stat {
-    /// The name, in parentheses, may have spaces and parentheses itself.
+    /// The name, in parentheses, may itself contain spaces and parentheses.
     fn parse(text: &str) -> Option<Stat> {
         let (_, after_name) = text.rsplit_once(')')?;
         let fields: Vec<&str> = after_name.split_whitespace().collect();

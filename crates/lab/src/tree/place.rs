@@ -15,7 +15,7 @@ use crate::LabError;
 pub(crate) struct Place {
     /// `tmpfs`, or `disk` for everything else.
     pub(crate) name: &'static str,
-    /// The kernel's name of the file system, if known: `ext4`.
+    /// The kernel's name of the file system, if known, such as `ext4`.
     pub(crate) file_system: String,
     root: TempDir,
     handle: File,
@@ -58,8 +58,8 @@ impl Place {
 
     /// Moves a contender's output away.
     ///
-    /// On ext4 it is kept until the place is dropped, if there is enough space: to allocate an
-    /// inode, ext4 skips all inodes deleted in the last minutes (`recently_deleted` in
+    /// On ext4 the output remains until the place is dropped, if there is enough space: to allocate
+    /// an inode, ext4 skips all inodes deleted in the last minutes (`recently_deleted` in
     /// fs/ext4/ialloc.c), so removing some thousand files makes the next turn ten times slower. A
     /// tree of few files is removed, because it would only fill the page cache.
     pub(crate) fn discard(&self, path: &Path) -> Result<(), LabError> {
@@ -78,7 +78,7 @@ impl Place {
     }
 }
 
-/// Whether there are 100 files or more below a directory.
+/// Returns whether there are 100 files or more below a directory.
 fn holds_many_files(directory: &Path) -> bool {
     let (mut directories, mut files) = (vec![directory.to_owned()], 0);
     while let Some(directory) = directories.pop() {
@@ -95,7 +95,7 @@ fn holds_many_files(directory: &Path) -> bool {
     false
 }
 
-/// Removes a tree, if it is there.
+/// Removes a tree, if it exists.
 pub(crate) fn remove(path: &Path) -> Result<(), LabError> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -105,7 +105,7 @@ pub(crate) fn remove(path: &Path) -> Result<(), LabError> {
     }
 }
 
-/// After `linux/magic.h`.
+/// The name of a magic number in `linux/magic.h`.
 fn name_of(magic: i64) -> String {
     match magic {
         0x0102_1994 => "tmpfs".to_owned(),

@@ -22,11 +22,11 @@ use crate::{LabError, Machine};
 pub struct TreeReport {
     /// The machine.
     pub machine: Machine,
-    /// How often each contender was to take its turn.
+    /// The intended number of turns of each contender.
     pub rounds: u32,
-    /// The seconds after which it took part in no further round.
+    /// The seconds after which a contender took part in no further round.
     pub budget_seconds: u64,
-    /// The contenders besides `cp -r`.
+    /// The contenders other than `cp -r`.
     pub contenders: Vec<ContenderFacts>,
     /// The file systems of the places.
     pub places: Vec<PlaceFacts>,
@@ -40,11 +40,11 @@ pub struct TreeReport {
     pub skipped: Vec<Skipped>,
 }
 
-/// Where trees were built.
+/// A directory where trees were built.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct PlaceFacts {
-    /// As in the rows.
+    /// The place's name, as in the rows.
     pub place: &'static str,
     /// The kernel's name of the file system.
     pub file_system: String,
@@ -54,9 +54,9 @@ pub struct PlaceFacts {
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct TreeFacts {
-    /// As in the rows.
+    /// The tree's name, as in the rows.
     pub tree: String,
-    /// As in the rows.
+    /// The place's name, as in the rows.
     pub place: &'static str,
     /// Its description.
     pub description: String,
@@ -78,7 +78,7 @@ pub struct Row {
     pub contender: &'static str,
     /// `copy`, `encrypt` or `decrypt`.
     pub operation: &'static str,
-    /// Wall time of the program in each round that it took part in, from the first.
+    /// Wall time of the program in each round in which it took part, from the first.
     pub seconds: Vec<f64>,
     /// Their median.
     pub seconds_median: f64,
@@ -86,9 +86,9 @@ pub struct Row {
     pub ratio_to_cp: f64,
     /// Peak resident set in any round; of several processes, that of the largest.
     pub peak_rss_mib: f64,
-    /// In how many rounds it took part.
+    /// The number of rounds in which the contender took part.
     pub rounds: usize,
-    /// The tree's plaintext over the median time, in MiB a second.
+    /// The bytes of the tree's plaintext divided by the median time, in MiB a second.
     pub mib_per_second: f64,
 }
 

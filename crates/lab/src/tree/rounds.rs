@@ -26,7 +26,7 @@ pub(super) struct Rounds<'a> {
 pub(super) struct Turns {
     pub(super) encrypt: Vec<Turn>,
     pub(super) decrypt: Vec<Turn>,
-    /// The failure that ended its part, if any.
+    /// The failure that ended the contender's participation, if any.
     pub(super) failure: Option<LabError>,
     spent: Duration,
 }
@@ -40,12 +40,11 @@ pub(super) struct Turn {
 }
 
 impl Rounds<'_> {
-    /// Runs all `contenders` in turns. Returns the time of `cp -r` in each round, and each
+    /// Runs all `contenders` in turns. Returns the cost of `cp -r` in each round, and each
     /// contender's turns.
     ///
     /// # Errors
-    /// When the machine fails or Ctrl-C was pressed; a contender's own failure is kept in its
-    /// turns.
+    /// When the machine fails or Ctrl-C was pressed; a contender's own failure is in its turns.
     pub(super) fn run(
         &self,
         contenders: &[Box<dyn Contender>],
@@ -60,7 +59,7 @@ impl Rounds<'_> {
             self.place.discard(&copied.1)?;
             copies.push(copied.0);
 
-            // Each round begins with a different one, so that the order varies.
+            // Each round begins with a different contender, to vary the order.
             for index in
                 (0..contenders.len()).map(|turn| (turn + round as usize) % contenders.len())
             {
@@ -83,8 +82,8 @@ impl Rounds<'_> {
         Ok((copies, turns))
     }
 
-    /// Encrypts the tree and decrypts the result, which has all files and bytes; the first time, compares
-    /// each with the source's.
+    /// Encrypts the tree and decrypts the result, which must have all files and bytes; the first
+    /// time, also compares each file with the source's.
     fn turn(
         &self,
         contender: &dyn Contender,
@@ -112,7 +111,7 @@ impl Rounds<'_> {
     /// Checks that a tree has as many files and bytes as the source.
     ///
     /// # Errors
-    /// [`LabError::Undone`] when it has not.
+    /// [`LabError::Undone`] when it does not.
     pub(super) fn check_whole(&self, contender: &str, tree: &Path) -> Result<(), LabError> {
         let amount = |tree| {
             let Listing { files, bytes, .. } = Listing::of(tree)?;
@@ -121,9 +120,8 @@ impl Rounds<'_> {
         all_done(contender, amount(tree)?, amount(self.source)?)
     }
 
-    /// Measures `operation` from `source` to a new tree, from a state that is always the
-    /// same: the source in the page cache, the output absent, nothing left to write, and free
-    /// memory at hand.
+    /// Measures `operation` from `source` to a new tree, always from the same state: the source in
+    /// the page cache, the output absent, nothing left to write, and free memory available.
     pub(super) fn measure(
         &self,
         source: &Path,
@@ -139,11 +137,11 @@ impl Rounds<'_> {
     }
 }
 
-/// Takes as much memory as an output of `bytes` takes, and gives it back.
+/// Takes as much memory as an output of `bytes` bytes needs, and releases it.
 ///
-/// A virtual machine's free memory may have gone back to its host (free page reporting, after some
-/// seconds): the next program to take it would pay for having it fetched, which takes up to six
-/// times as long as encryption.
+/// A virtual machine may have returned its free memory to its host (free page reporting, after some
+/// seconds): the next program to use it would pay for fetching it, which takes up to six times as
+/// long as encryption.
 fn touch_memory(bytes: u64) {
     let mut memory = Vec::new();
     let length = usize::try_from(bytes + MARGIN).unwrap_or(usize::MAX);
@@ -153,7 +151,7 @@ fn touch_memory(bytes: u64) {
     }
 }
 
-/// What a program takes besides its output, in bytes.
+/// The memory that a program takes besides its output, in bytes.
 const MARGIN: u64 = 64 << 20;
 
 /// The output of encryption.

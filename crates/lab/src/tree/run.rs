@@ -1,4 +1,4 @@
-//! The benchmark from end to end.
+//! Runs the benchmark from start to end.
 
 use std::path::Path;
 use std::time::Duration;
@@ -18,8 +18,8 @@ use crate::watch::Watch;
 /// The report lists rivals that are not installed or fail, and places and trees that do not exist.
 ///
 /// # Errors
-/// When Evener itself or `cp` fails, when no tree could be measured, or when Ctrl-C was pressed. All
-/// trees are removed then, too.
+/// When Evener itself or `cp` fails, when no tree could be measured, or when Ctrl-C was pressed.
+/// Even then all trees are removed.
 pub fn run(options: &TreeOptions, say: &mut dyn FnMut(&str)) -> Result<TreeReport, LabError> {
     let mut watch = Watch::new(say);
     let mut report = TreeReport::new(options);

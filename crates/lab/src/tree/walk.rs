@@ -12,12 +12,12 @@ use crate::LabError;
 pub(crate) struct Listing {
     pub(crate) directories: Vec<PathBuf>,
     pub(crate) files: Vec<PathBuf>,
-    /// Of the files, in bytes.
+    /// Total length of the files, in bytes.
     pub(crate) bytes: u64,
 }
 
 impl Listing {
-    /// Lists the tree at `root`, links not followed.
+    /// Lists the tree at `root`, without following links.
     pub(crate) fn of(root: &Path) -> Result<Listing, LabError> {
         let mut listing = Listing::default();
         let mut open = vec![PathBuf::new()];
@@ -40,12 +40,12 @@ impl Listing {
     }
 }
 
-/// Reads every file of the tree at `root`, so that the page cache holds it. Returns how much that
-/// takes there, in bytes.
+/// Reads every file of the tree at `root` into the page cache. Returns the number of bytes that
+/// this takes there.
 pub(crate) fn warm(root: &Path) -> Result<u64, LabError> {
     let mut buffer = vec![0; BUFFER];
     let listing = Listing::of(root)?;
-    // A file's last page is half empty in the mean, and each has its inode and name.
+    // On average a file's last page is half empty, and each file has its inode and name.
     let bytes = listing.bytes + 4096 * listing.files.len() as u64;
     for name in listing.files {
         let path = root.join(name);
@@ -55,7 +55,7 @@ pub(crate) fn warm(root: &Path) -> Result<u64, LabError> {
     Ok(bytes)
 }
 
-/// The first regular file of `source` that `copy` does not hold with the same bytes.
+/// The first regular file of `source` that is missing from `copy` or differs there.
 pub(crate) fn first_difference(source: &Path, copy: &Path) -> Result<Option<PathBuf>, LabError> {
     for name in Listing::of(source)?.files {
         let original = source.join(&name);

@@ -1,4 +1,4 @@
-//! The trees that are encrypted.
+//! The trees to encrypt.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -31,11 +31,11 @@ pub enum TreeName {
 pub enum Workload {
     /// Files of one length, with pseudo-random bytes.
     Files {
-        /// How many.
+        /// The number of files.
         count: u64,
-        /// How long each is, in bytes.
+        /// The length of each file, in bytes.
         length: u64,
-        /// How many share a directory.
+        /// The number of files in each directory.
         per_directory: u64,
     },
     /// A copy of a real directory, with its links, modes and times.
@@ -112,7 +112,7 @@ impl fmt::Display for TreeName {
     }
 }
 
-/// A number of bytes in the largest unit in which it is whole.
+/// A number of bytes, shown in the largest unit that divides it.
 struct Size(u64);
 
 impl fmt::Display for Size {
@@ -168,7 +168,7 @@ impl Noise {
     }
 }
 
-/// How many directories the top of a tree has.
+/// The number of directories at the top of a tree.
 const SHELVES: u64 = 16;
 
 /// The source, the ciphertext and the decrypted tree exist at once.

@@ -13,7 +13,7 @@ use sys::{Keys, Manager, Task};
 /// The interface for submitting messages.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Interface {
-    /// `IMB_GET_NEXT_JOB`, `IMB_SUBMIT_JOB`, and `IMB_FLUSH_JOB` in the end.
+    /// `IMB_GET_NEXT_JOB`, `IMB_SUBMIT_JOB`, and `IMB_FLUSH_JOB` at the end.
     Job,
     /// `IMB_SUBMIT_CIPHER_BURST`, 128 at a time.
     Burst,

@@ -1,8 +1,8 @@
 //! intel-ipsec-mb 1.3, loaded at run time; only the part that the benchmark needs.
 //!
-//! The library's interface is a struct of function pointers, and its header turns them into
-//! macros. The places of the pointers below, and the layout of a job, are those of
-//! `intel-ipsec-mb.h` 1.3.0; a library of another version is not used.
+//! The library's interface is a struct of function pointers, and its header turns them into macros.
+//! The offsets of the pointers below and the layout of a job are those of `intel-ipsec-mb.h` 1.3.0;
+//! libraries of other versions are not used.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::marker::PhantomData;
@@ -22,7 +22,7 @@ impl Manager {
     /// Loads the library and makes a manager.
     ///
     /// # Errors
-    /// What is missing.
+    /// The missing part, as text.
     pub(super) fn new() -> Result<Manager, String> {
         if size_of::<usize>() != 8 {
             return Err("intel-ipsec-mb is for 64-bit systems".to_owned());
@@ -41,8 +41,8 @@ impl Manager {
             }
             Ok(address)
         };
-        // SAFETY: these are the functions' types in the header; each is called as it says. The
-        // version is a static C string.
+        // SAFETY: these are the functions' types in the header; each is called as the header
+        // requires. The version is a static C string.
         unsafe {
             let version: unsafe extern "C" fn() -> *const c_char =
                 std::mem::transmute(symbol(c"imb_get_version_str")?);
@@ -73,9 +73,9 @@ impl Manager {
         assert_eq!(key.len(), cipher.key_length());
         let mut keys = Keys { encrypt: Room::new(), decrypt: Room::new() };
         let number = key.len() / 8 - 2;
-        // SAFETY: both functions read a key of this length. The first writes up to 15 round
-        // keys to each place, the second a `gcm_key_data` of 1,008 bytes aligned to 64 to the
-        // first; both fit.
+        // SAFETY: both functions read a key of this length. The first writes up to 15 round keys to
+        // each place; the second writes a `gcm_key_data` of 1,008 bytes, aligned to 64, to the
+        // first place. Both fit.
         unsafe {
             if cipher.mode() == Mode::Gcm {
                 let expand: unsafe extern "C" fn(*const u8, *mut Room) =
@@ -90,8 +90,8 @@ impl Manager {
         keys
     }
 
-    /// Submits a job for each message, flushes, and returns how many were completed. There
-    /// are as many tags as messages, or none for ciphers without.
+    /// Submits a job for each message, flushes, and returns the number of completed jobs. `tags`
+    /// has as many entries as `messages`, or none for ciphers without tags.
     pub(super) fn run_jobs(
         &mut self,
         task: &Task<'_>,
@@ -99,9 +99,9 @@ impl Manager {
         tags: &mut [[u8; 16]],
     ) -> usize {
         let mut done = 0;
-        // SAFETY: the functions' types are those of the header. `get_next_job` gives a job
-        // that is ours until it is submitted. All that the jobs name stays borrowed until the
-        // last of them has been flushed, below.
+        // SAFETY: the functions' types are those of the header. `get_next_job` returns a job that
+        // is ours until we submit it. All memory that the jobs name stays borrowed until the last
+        // job is flushed, below.
         unsafe {
             let next: unsafe extern "C" fn(*mut c_void) -> *mut Job = self.function(GET_NEXT_JOB);
             let submit: unsafe extern "C" fn(*mut c_void) -> *mut Job = self.function(SUBMIT_JOB);
@@ -120,7 +120,7 @@ impl Manager {
         }
     }
 
-    /// Submits jobs in bursts, and returns how many were completed.
+    /// Submits jobs in bursts, and returns the number of completed jobs.
     pub(super) fn run_bursts(&mut self, task: &Task<'_>, jobs: &mut Jobs<'_>) -> usize {
         let key_length = task.cipher.key_length() as c_int;
         // SAFETY: the function's type is that of the header. The jobs name messages that
@@ -142,20 +142,20 @@ impl Manager {
         }
     }
 
-    /// Reads the function pointer at a place in the manager.
+    /// Reads the function pointer at an offset in the manager.
     ///
     /// # Safety
-    /// There is a function of the type `F`, a function pointer, at this place.
+    /// At this offset there is a function of the type `F`, a function pointer.
     unsafe fn function<F: Copy>(&self, place: usize) -> F {
         const { assert!(size_of::<F>() == size_of::<*const c_void>()) }
-        // SAFETY: the caller's promise; the manager lives.
+        // SAFETY: the caller guarantees the type; the manager is alive.
         unsafe { self.state.byte_add(place).cast::<F>().read() }
     }
 }
 
 impl Drop for Manager {
     fn drop(&mut self) {
-        // SAFETY: the manager came from `alloc_mb_mgr` and is not used any more.
+        // SAFETY: the manager came from `alloc_mb_mgr` and is no longer used.
         unsafe { (self.free)(self.state) }
     }
 }
@@ -252,12 +252,12 @@ impl<'a> Task<'a> {
     }
 }
 
-/// How many jobs `job` stands for: one if it was completed.
+/// Returns the number of jobs that `job` counts for: one if it was completed.
 ///
 /// # Safety
 /// A job that the library returned, or null.
 unsafe fn completed(job: *const Job) -> usize {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller's guarantee.
     usize::from(!job.is_null() && unsafe { (*job).status } == COMPLETED)
 }
 
@@ -297,8 +297,7 @@ const _: () = assert!(size_of::<Job>() == 200);
 
 const NAME: &CStr = c"libIPSec_MB.so.1";
 
-/// Places in `IMB_MGR`, in bytes. Functions for keys of 128, 192 and 256 bits follow each
-/// other.
+/// Offsets in `IMB_MGR`, in bytes. Functions for keys of 128, 192 and 256 bits follow each other.
 const GET_NEXT_JOB: usize = 64;
 const SUBMIT_JOB: usize = 72;
 const FLUSH_JOB: usize = 96;

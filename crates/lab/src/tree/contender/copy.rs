@@ -1,4 +1,4 @@
-//! `cp -r`, to which all others are compared.
+//! `cp -r`, the reference for all contenders.
 
 use std::path::Path;
 use std::process::Command;

@@ -11,8 +11,8 @@ use super::super::walk::Listing;
 use crate::LabError;
 use crate::process::{Cost, run};
 
-/// Runs `command(source, target)` for every regular file of the tree `source`, as many at
-/// once as there are cores, into a tree of the same shape at `target`. Links are left out.
+/// Runs `command(source, target)` for every regular file of the tree `source`, with one command per
+/// core at a time, into a tree of the same shape at `target`. Links are skipped.
 pub(super) fn each_file(
     source: &Path,
     target: &Path,
@@ -31,7 +31,7 @@ pub(super) fn each_file(
         while let Some(name) = listing.files.get(next.fetch_add(1, Ordering::Relaxed)) {
             let done = run(&mut command(&source.join(name), &target.join(name)));
             if done.is_err() {
-                // The other threads stop after their present file.
+                // The other threads stop after their current file.
                 next.store(listing.files.len(), Ordering::Relaxed);
             }
             peak = peak.max(done?.peak);

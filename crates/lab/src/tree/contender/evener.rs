@@ -27,7 +27,7 @@ pub(super) const DEFAULT: Choice = Choice {
     arguments: &[],
     usage: "`evener encrypt -k KEYFILE`, Cobblestone-256, all defaults",
 };
-/// The policy that is the default without a module.
+/// The default policy without a module.
 pub(super) const PULL: Choice = Choice {
     name: "pull",
     arguments: &["--policy", "pull"],
@@ -39,7 +39,7 @@ pub(super) const OPENSSL: Choice = Choice {
     arguments: &["--engine", "openssl"],
     usage: "the same with `--engine openssl`",
 };
-/// The other one.
+/// The other engine that `cpu` chooses from.
 pub(super) const LANES: Choice = Choice {
     name: "lanes-alone",
     arguments: &["--engine", "lanes"],

@@ -104,8 +104,8 @@ struct Mount<'a> {
 impl Mount<'_> {
     /// Unmounts and returns the daemon's peak resident set in KiB.
     ///
-    /// gocryptfs opens a file in its own mount at first, and a mount with an open file is busy;
-    /// so this tries again for a while.
+    /// At first gocryptfs opens a file in its own mount, and a mount with an open file is busy, so
+    /// this tries again for a while.
     fn unmount(mut self) -> Result<u64, LabError> {
         let deadline = Instant::now() + PATIENCE;
         while let Err(error) = run(Command::new("fusermount").arg("-u").arg(self.point)) {
@@ -129,9 +129,9 @@ impl Mount<'_> {
 impl Drop for Mount<'_> {
     fn drop(&mut self) {
         let Some(daemon) = &mut self.daemon else { return };
-        // Lazily, because a process may still use it. The daemon then ends by itself. It must not
-        // be killed while it serves a mount: it might wait for an answer from its own mount and
-        // never end.
+        // Lazily, because a process may still use the mount. The daemon then ends by itself. It
+        // must not be killed while it serves a mount: it might wait for an answer from its own
+        // mount and never end.
         let was_mounted =
             run(Command::new("fusermount").args(["-u", "-z"]).arg(self.point)).is_ok();
         if !was_mounted {
@@ -144,13 +144,13 @@ impl Drop for Mount<'_> {
     }
 }
 
-/// How long mounting, unmounting and ending may take.
+/// The longest time for mounting, unmounting and ending.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Interval of the checks.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// The tree's name in the mounted directory, so that `cp` makes it as it makes any other.
+/// The tree's name in the mounted directory, so that `cp` creates it like any other.
 const TREE: &str = "tree";
 
 #[cfg(test)]

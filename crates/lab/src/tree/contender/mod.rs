@@ -35,8 +35,8 @@ pub enum ContenderName {
 }
 
 impl ContenderName {
-    /// Whether it is Evener with options other than the default, only for comparing the default
-    /// with them.
+    /// Returns whether this is Evener with non-default options, which exists only for comparison
+    /// with the default.
     pub(super) fn is_choice(self) -> bool {
         matches!(
             self,
@@ -49,11 +49,11 @@ impl ContenderName {
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct ContenderFacts {
-    /// As in the rows.
+    /// The contender's name, as in the rows.
     pub name: &'static str,
     /// The program's version.
     pub version: String,
-    /// How it is run, and the effect on its figures.
+    /// The command, and its effect on the figures.
     pub usage: &'static str,
 }
 
@@ -73,7 +73,7 @@ pub(super) trait Contender {
 /// this user may enter.
 ///
 /// # Errors
-/// [`LabError::Unavailable`] when it is not installed or can't work here.
+/// [`LabError::Unavailable`] when the program is not installed or can't work here.
 pub(super) fn set_up(
     name: ContenderName,
     program: Option<&Path>,
@@ -92,7 +92,7 @@ pub(super) fn set_up(
     })
 }
 
-/// The first line that a program prints when asked for its version.
+/// The first line of a program's version output.
 fn version(program: &Path, argument: &str) -> Result<String, LabError> {
     let output = capture(Command::new(program).arg(argument))?;
     Ok(output.lines().next().unwrap_or_default().trim().to_owned())

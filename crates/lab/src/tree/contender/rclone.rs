@@ -31,7 +31,7 @@ impl Rclone {
         Ok(Rclone { configuration, facts })
     }
 
-    /// An rclone whose remote `secret:` has its ciphertext in `directory`.
+    /// An rclone command whose remote `secret:` has its ciphertext in `directory`.
     fn command(&self, directory: &Path) -> Command {
         let mut command = Command::new("rclone");
         command.env("RCLONE_CONFIG", &self.configuration);
@@ -55,7 +55,7 @@ impl Contender for Rclone {
     }
 }
 
-/// A password in the form in which rclone's configuration has it.
+/// A password in the form of rclone's configuration.
 fn obscure(password: &str) -> Result<String, LabError> {
     let failed = LabError::file("hand a password to", "rclone obscure");
     let talk = || -> std::io::Result<Vec<u8>> {

@@ -6,8 +6,9 @@ use super::super::walk::first_difference;
 use super::super::workload::Workload;
 use super::*;
 
-/// A program with Evener's command line that only copies. It is not written here, because a
-/// file that another thread's child still has open for writing can't be executed.
+/// A program with Evener's command line that only copies. It is a file in the source tree, because
+/// a program written here could not be executed while another thread's child has it open for
+/// writing.
 pub(in crate::tree) fn stand_in() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tree/contender/stand-in.sh")
 }
@@ -36,7 +37,7 @@ fn every_installed_contender_restores_a_tree() {
         contender.encrypt(&source, &encrypted).unwrap();
         contender.decrypt(&encrypted, &decrypted).unwrap();
         assert_eq!(first_difference(&source, &decrypted).unwrap(), None, "{name:?}");
-        // Its stand-in only copies.
+        // Evener's stand-in only copies.
         if name != ContenderName::Evener && !name.is_choice() {
             assert!(first_difference(&source, &encrypted).unwrap().is_some(), "{name:?}");
         }

@@ -1,7 +1,7 @@
 use super::super::contender::tests::stand_in;
 use super::*;
 
-/// A benchmark so small that it says nothing, with a program that only copies.
+/// A benchmark too small to be meaningful, with a program that only copies.
 fn tiny(directory: &Path) -> TreeOptions {
     let real = directory.join("real");
     std::fs::create_dir_all(real.join("empty")).unwrap();
