@@ -1,4 +1,4 @@
-//! What age makes: encrypted key files, identities and recipients.
+//! Files that age makes: encrypted key files, identities and recipients.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -14,7 +14,7 @@ pub fn age_file(data: &[u8]) {
     let path = file.path();
     if age::is_encrypted(data) {
         let _ = age::unwrap(data, &path, &Opener { phrase: is_cheap(data) });
-        // Neither opens a file that nobody supplied anything for.
+        // Neither opens a file without any secrets.
         assert!(age::unwrap(data, &path, &NoUnlock).is_err());
     }
     let _ = Identity::read_file(&path, &Opener { phrase: is_cheap(data) });
@@ -26,8 +26,8 @@ pub fn age_file(data: &[u8]) {
     }
 }
 
-/// Whether trying a passphrase takes no more than 2^8 rounds: anybody can write a file that asks
-/// for a million, which is refused only above that.
+/// Returns whether trying a passphrase takes at most 2^8 rounds: anybody can write a file that asks
+/// for a million, and only more than that is refused.
 fn is_cheap(data: &[u8]) -> bool {
     let text = String::from_utf8_lossy(&data[..data.len().min(4096)]);
     let mut stanzas = text.split("-> scrypt ").skip(1).peekable();
@@ -35,7 +35,7 @@ fn is_cheap(data: &[u8]) -> bool {
         let rounds = stanza.lines().next().and_then(|line| line.split(' ').nth(1));
         rounds.and_then(|rounds| rounds.parse::<u8>().ok()).is_none_or(|rounds| rounds <= 8)
     };
-    // Armour hides what it asks for.
+    // Armour hides the number of rounds.
     !data.starts_with(b"-----BEGIN") && stanzas.peek().is_some() && stanzas.all(is_cheap)
 }
 

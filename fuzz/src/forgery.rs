@@ -1,4 +1,4 @@
-//! Files of the authenticated formats that were changed on the way.
+//! Files of the authenticated formats that were changed after sealing.
 
 use std::sync::LazyLock;
 
@@ -19,8 +19,8 @@ pub fn tink(data: &[u8]) {
     changed(&TINK, data);
 }
 
-/// The first byte says whether the rest is a whole file, which nobody can have sealed, or says
-/// how a sealed file is changed. An unchanged one opens, everything else is refused, and not a
+/// The first byte decides whether the rest is a whole file, which nobody can have sealed, or a
+/// script that changes a sealed file. An unchanged file opens, everything else is refused, and no
 /// byte comes out that was not sealed.
 fn changed(rings: &[Ring], data: &[u8]) {
     let Some((&choice, rest)) = data.split_first() else { return };
@@ -30,7 +30,7 @@ fn changed(rings: &[Ring], data: &[u8]) {
         0 => rest.to_vec(),
         _ => edit(sealed, &ring.files, rest),
     };
-    // Another of the ring's files is as genuine.
+    // Another of the ring's files is also genuine.
     let genuine = ring.files.iter().find(|(_, sealed)| *sealed == forged);
     let genuine = genuine.map(|(original, _)| original);
     let whole = open_whole(&ring.keys, &forged);
@@ -40,7 +40,7 @@ fn changed(rings: &[Ring], data: &[u8]) {
     assert_eq!(complete, genuine.is_some(), "from a pipe");
     match genuine {
         Some(original) => assert!(piped == *original, "from a pipe"),
-        // A file that changes in the middle gives what stood before that.
+        // A file that changes in the middle yields the text before the change.
         None => assert!(
             piped.is_empty() || ring.files.iter().any(|(plain, _)| plain.starts_with(&piped)),
             "{} bytes that nobody sealed, beside a file of {}",
@@ -50,8 +50,8 @@ fn changed(rings: &[Ring], data: &[u8]) {
     }
 }
 
-/// Changes a file as the bytes say, eight a step: flips, cuts, doubles, removes and moves pieces, and puts in
-/// pieces of other files.
+/// Changes a file by a script of eight bytes a step: flips, cuts, doubles, removes and moves
+/// pieces, and inserts pieces of other files.
 fn edit(sealed: &[u8], others: &[(Vec<u8>, Vec<u8>)], script: &[u8]) -> Vec<u8> {
     let mut file = sealed.to_vec();
     for step in script.chunks_exact(8) {
@@ -84,7 +84,7 @@ fn edit(sealed: &[u8], others: &[(Vec<u8>, Vec<u8>)], script: &[u8]) -> Vec<u8> 
     file
 }
 
-/// Keys, and some files that were sealed with them.
+/// Keys, and some files sealed with them.
 struct Ring {
     keys: KeyRing,
     files: Vec<(Vec<u8>, Vec<u8>)>,

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use evener_gate::{Discipline, Gate, GateOptions, Scope, list_gates, reset, snapshot};
 
-/// The first byte says what the gate is like and whether the rest is the whole file, or words
-/// that are written into a sound one: two bytes say where, eight what. Whatever stands there, no
-/// call panics or goes on for ever.
+/// The first byte decides the gate's discipline, and whether the rest is the whole file, or words
+/// to write into a sound one: two bytes for the place, eight for the word. Whatever the content, no
+/// call panics or runs for ever.
 pub fn gate_file(data: &[u8]) {
     let Some((&choice, rest)) = data.split_first() else { return };
     let home = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a home");
@@ -24,7 +24,7 @@ pub fn gate_file(data: &[u8]) {
     let permit = gate.try_enter().expect("a sound gate");
     let path = gate.snapshot().expect("a sound gate").path;
     if choice & 1 == 0 {
-        // As a whole it is only looked at when it is opened.
+        // The whole file is checked only when it is opened.
         drop((permit, gate));
         fs::write(&path, rest).expect("to write to it");
         visit(&options, home.path());
@@ -40,7 +40,7 @@ pub fn gate_file(data: &[u8]) {
     visit(&options, home.path());
 }
 
-/// Everything that somebody does who comes to the gate.
+/// All calls of a program that uses the gate.
 fn visit(options: &GateOptions, home: &Path) {
     let _ = list_gates(Scope::User, Some(home));
     let _ = snapshot(ENGINE, Scope::User, Some(home));

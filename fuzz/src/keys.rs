@@ -6,8 +6,8 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use evener_files::keys::{KeyMaterial, NoUnlock, PipeHead};
 
-/// A key file that is not encrypted: Evener's line or a Tink keyset. What was read is written
-/// again and read back the same. Or the head of a pipe, of which no byte too many is read.
+/// A key file that is not encrypted: Evener's line or a Tink keyset. A key that was read is written
+/// and read back the same. Or the head of a pipe, of which no byte too many is read.
 pub fn key_file(data: &[u8]) {
     let mut rest = data;
     if let Ok(head) = PipeHead::read(&mut rest, Path::new("pipe")) {
@@ -24,8 +24,8 @@ pub fn key_file(data: &[u8]) {
     let _ = key.key_ring(b"context");
 }
 
-/// A Tink keyset whose keys are the protocol buffers in the bytes: each is so long as the byte
-/// before it says, and the highest bit of that says that the key is disabled.
+/// A Tink keyset whose keys are the protocol buffers in the bytes: the byte before each gives its
+/// length, and that byte's highest bit means that the key is disabled.
 pub fn tink_keyset(data: &[u8]) {
     let mut rest = data;
     let mut keys = Vec::new();

@@ -12,7 +12,7 @@ use crate::readers::ENGINE as REFERENCE;
 
 /// A batch of messages of mixed lengths, keys, additional data and padding.
 pub fn lanes_jobs(data: &[u8]) {
-    // Whoever runs out of bytes has no batch.
+    // With too few bytes there is no batch.
     let _ = compare_jobs(&mut Unstructured::new(data));
 }
 
@@ -21,7 +21,7 @@ pub fn lanes_records(data: &[u8]) {
     let _ = compare_records(&mut Unstructured::new(data));
 }
 
-/// A message of a batch, as the bytes say.
+/// A message of a batch, from the script.
 struct Message {
     key: Option<Key>,
     iv: Iv,
@@ -79,9 +79,9 @@ fn compare_jobs(script: &mut Unstructured<'_>) -> Result<()> {
 }
 
 fn message(script: &mut Unstructured<'_>, cipher: Cipher, direction: Direction) -> Message {
-    // Those of a batch that no bytes are left for are empty.
+    // Messages for which no bytes are left are empty.
     let [shape, low, high, seed] = script.arbitrary::<[u8; 4]>().unwrap_or_default();
-    // Most are short; every fourth has up to 4 KiB.
+    // Most messages are short; every fourth has up to 4 KiB.
     let length = match shape & 3 {
         0 => usize::from(low) | usize::from(high & 15) << 8,
         _ => usize::from(low),
@@ -97,12 +97,12 @@ fn message(script: &mut Unstructured<'_>, cipher: Cipher, direction: Direction) 
     };
     let iv = Iv::new(&bytes(cipher.iv_length(), seed.wrapping_add(low))).expect("a length");
     let block = cipher.block_length();
-    // Now and then a length that can't be.
+    // Sometimes an invalid length.
     let fits = shape & 0x30 == 0x30 || padding == Padding::Pkcs7 && direction == Direction::Encrypt;
     let length = if fits { length } else { length - length % block };
     let mut input = bytes(length, seed);
     if direction == Direction::Decrypt && shape & 0x40 == 0 {
-        // Something that opens, sealed by the reference engine.
+        // A message that opens, sealed by the reference engine.
         let session_key = key.clone().unwrap_or_else(|| key_of(cipher, SESSION_SEED));
         input = sealed(cipher, &session_key, iv, &aad, padding, &input).unwrap_or(input);
         if shape & 0x80 != 0
@@ -131,7 +131,7 @@ fn compare_records(script: &mut Unstructured<'_>) -> Result<()> {
     let ivs = bytes(layout.count * cipher.iv_length(), seed);
     let mut input = bytes(layout.count * layout.input_stride, seed ^ 0x55);
     if direction == Direction::Decrypt {
-        // Every record but some opens.
+        // Most records open.
         for record in (0..layout.count).filter(|record| record % 7 != 3) {
             let iv = &ivs[record * cipher.iv_length()..][..cipher.iv_length()];
             let iv = Iv::new(iv).expect("a length");
@@ -175,8 +175,8 @@ fn compare_records(script: &mut Unstructured<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A kernel, and something that it does, as a byte says; `None` where the processor has no AES
-/// instructions.
+/// A kernel, and a cipher and direction that it supports, chosen by a byte; `None` if the processor
+/// has no AES instructions.
 fn what(script: &mut Unstructured<'_>) -> Result<Option<&'static Offered>> {
     let choice = usize::from(script.arbitrary::<u8>()?);
     Ok(OFFERS.get(choice % OFFERS.len().max(1)))
@@ -216,10 +216,10 @@ fn bytes(length: usize, seed: u8) -> Vec<u8> {
     (0..length).map(|_| next()).collect()
 }
 
-/// A kernel as an engine, and something that it does.
+/// A kernel as an engine, and a cipher and direction that it supports.
 type Offered = (Arc<dyn Engine>, Cipher, Direction);
 
-/// Everything that each kernel does which this processor can run.
+/// Everything that each kernel supports which this processor can run.
 static OFFERS: LazyLock<Vec<Offered>> = LazyLock::new(|| {
     let mut offers = Vec::new();
     for kernel in evener_lanes::available() {
@@ -238,5 +238,5 @@ static OFFERS: LazyLock<Vec<Offered>> = LazyLock::new(|| {
 const SESSION_SEED: u8 = 201;
 const CANARY: u8 = 0xA5;
 
-/// How many bytes behind an output must stay as they are.
+/// The number of bytes after an output that must not change.
 const SPARE: usize = 64;

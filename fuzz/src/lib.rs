@@ -1,10 +1,10 @@
-//! What fuzzing feeds with bytes: one function for each kind of input that Evener takes from
-//! others, and for each kernel that can be compared with the reference engine.
+//! The functions for fuzzing: one for each kind of input that Evener accepts from outside, and for
+//! each kernel that can be compared with the reference engine.
 //!
-//! A function takes any bytes and panics where Evener breaks a promise: it panics itself, two
-//! ways of reading the same file differ, forged bytes come out, or an engine's result is wrong.
-//! The programs in `fuzz_targets` hand them libFuzzer's bytes, and `tests/corpus.rs` those of the
-//! files in `corpus/`, which are real files of each kind and what fuzzing has found.
+//! A function takes any bytes and panics when Evener breaks a promise: it panics itself, two ways
+//! of reading the same file differ, forged bytes come out, or an engine's result is wrong. The
+//! programs in `fuzz_targets` pass libFuzzer's bytes to them, and `tests/corpus.rs` the files in
+//! `corpus/`, which are real files of each kind and inputs found by fuzzing.
 
 #![deny(unsafe_code)]
 
@@ -27,10 +27,10 @@ pub use lanes::{lanes_jobs, lanes_records};
 pub use readers::openssl_enc;
 pub use settings::{pkcs11_uri, profile};
 
-/// Something that takes any bytes.
+/// A function that takes any bytes.
 pub type Target = fn(&[u8]);
 
-/// Every target by its name, which is that of its corpus' folder too.
+/// Every target by its name, which is also its corpus folder's.
 pub const TARGETS: &[(&str, Target)] = &[
     ("age_file", age_file),
     ("c_options", c_options),

@@ -1,4 +1,4 @@
-//! A file in memory that has a name for as long as it lives.
+//! A file in memory that has a name as long as it lives.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -10,7 +10,7 @@ use rustix::fs::{MemfdFlags, Mode, fchmod, memfd_create};
 pub(crate) struct MemoryFile(File);
 
 impl MemoryFile {
-    /// A file of mode 0600 with this content, to be read from its beginning.
+    /// A file of mode 0600 with this content, at its beginning.
     pub(crate) fn new(content: &[u8]) -> MemoryFile {
         let file = memfd_create("fuzz", MemfdFlags::CLOEXEC).expect("memory for a file");
         fchmod(&file, Mode::RUSR | Mode::WUSR).expect("its mode");
@@ -24,7 +24,7 @@ impl MemoryFile {
         format!("/proc/self/fd/{}", self.0.as_raw_fd()).into()
     }
 
-    /// Another descriptor of it, which has its place in it too.
+    /// Another descriptor of it, which shares its position.
     pub(crate) fn descriptor(&self) -> OwnedFd {
         self.0.try_clone().expect("a descriptor").into()
     }

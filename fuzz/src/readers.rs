@@ -1,4 +1,4 @@
-//! Every way in which a sealed file is read, and that they agree.
+//! Every way of reading a sealed file, and a check that they agree.
 
 use std::sync::{Arc, LazyLock};
 
@@ -12,9 +12,9 @@ use zeroize::Zeroizing;
 
 use crate::memory_file::MemoryFile;
 
-/// Files of `openssl enc`: the first byte says which cipher and whether there is a passphrase,
-/// and the rest is the file. Nothing authenticates them, so that any may open; but all ways of
-/// reading say the same.
+/// Files of `openssl enc`: the first byte chooses the cipher and whether there is a passphrase, and
+/// the rest is the file. Nothing authenticates them, so any may open; but all ways of reading
+/// agree.
 pub fn openssl_enc(data: &[u8]) {
     let Some((&choice, sealed)) = data.split_first() else { return };
     let ring = &OPENSSL[usize::from(choice) % OPENSSL.len()];
@@ -44,8 +44,8 @@ pub(crate) fn open_whole(keys: &KeyRing, sealed: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// The plaintext of a file that is opened for reading any part, if all parts open; they are read
-/// from the last to the first.
+/// The plaintext of a file opened for reading any part, if all parts open; they are read from the
+/// last to the first.
 pub(crate) fn open_in_parts(keys: &KeyRing, sealed: &[u8]) -> Option<Vec<u8>> {
     let file = MemoryFile::new(sealed);
     let mut opened = random_access(&file.path(), keys, &ENGINE).ok()?;
@@ -61,13 +61,13 @@ pub(crate) fn open_in_parts(keys: &KeyRing, sealed: &[u8]) -> Option<Vec<u8>> {
     Some(plain)
 }
 
-/// What a pipe gives of a file, and whether that was all.
+/// The output of a pipe for a file, and whether it was complete.
 pub(crate) fn open_piped(keys: &KeyRing, sealed: &[u8]) -> (Vec<u8>, bool) {
     let (input, output) = (MemoryFile::new(sealed), MemoryFile::new(b""));
     let (from, to) = (input.descriptor(), output.descriptor());
     let (from, to) = (StreamSource::Descriptor(from), StreamTarget::Descriptor(to));
     let complete = process_stream(Operation::Decrypt, keys, from, to, &options()).is_ok();
-    // What the first bytes tell is told without a key.
+    // Recognising the first bytes needs no key.
     let _ = recognise(&sealed[..sealed.len().min(72)]);
     (output.content(), complete)
 }
@@ -104,7 +104,7 @@ static OPENSSL: LazyLock<Vec<KeyRing>> = LazyLock::new(|| {
     ]
 });
 
-/// Neither zero nor likely in a row.
+/// Not zero, and unlikely in a row.
 const UNTOUCHED: u8 = 0xA5;
 
 /// Not a part of any format's chunks.

@@ -1,14 +1,14 @@
-//! Texts that say how Evener is to work.
+//! Texts that configure Evener.
 
 use evener_core::Profile;
 use evener_engines::fuzzing::check_pkcs11_uri;
 use evener_pipeline::costs::Costs;
 
-/// What follows `pkcs11:` in the name of an engine. No error repeats a PIN.
+/// The part after `pkcs11:` in the name of an engine. No error repeats a PIN.
 pub fn pkcs11_uri(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let _ = check_pkcs11_uri(text);
-    // As a name it may be repeated.
+    // As part of a name it may be repeated.
     if text.contains(PIN) {
         return;
     }
@@ -18,7 +18,7 @@ pub fn pkcs11_uri(data: &[u8]) {
     assert!(!refusal.contains(PIN), "{refusal}");
 }
 
-/// A profile of engines' costs. What was read is written again and read back the same, and
+/// A profile of engines' costs. A profile that was read is written and read back the same, and
 /// estimates made from it are numbers.
 pub fn profile(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };

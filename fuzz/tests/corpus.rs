@@ -1,5 +1,5 @@
-//! Every file of the corpus, through the function that fuzzing feeds. They are real files of
-//! each kind and what fuzzing has found: a target that panics names the file.
+//! Passes every file of the corpus to its target's function. They are real files of each kind and
+//! inputs found by fuzzing: if a target panics, the message names the file.
 
 use std::fs;
 use std::panic::catch_unwind;

@@ -1,5 +1,5 @@
-//! Processes a batch of messages over and over, so that its instructions can be counted:
-//! `scripts/count-instructions`.
+//! Processes a batch of messages repeatedly, so that `scripts/count-instructions` can count its
+//! instructions.
 //!
 //! usage: `repeat KERNEL CIPHER encrypt|decrypt MESSAGES BYTES TIMES`
 

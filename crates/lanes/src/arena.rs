@@ -1,9 +1,9 @@
 //! Buffers for many messages, placed so that they don't compete for cache sets.
 //!
-//! Messages at distances of a power of two fall into the same few sets of a cache: 32 lanes that
-//! read and write there constantly evict each other's lines. The arena gives every buffer whole
-//! cache lines, and one line more between two buffers whose distance would be a multiple of the
-//! smallest page. Outputs that begin on a line can also be written past the cache.
+//! Messages at distances of a power of two map to the same few sets of a cache: 32 lanes that read
+//! and write there constantly evict each other's lines. The arena gives every buffer whole cache
+//! lines, and one extra line between two buffers whose distance would be a multiple of the smallest
+//! page. Outputs that begin on a line can also be written past the cache.
 
 use zeroize::Zeroize;
 

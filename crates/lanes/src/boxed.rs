@@ -1,9 +1,9 @@
-//! Values on the heap, for libraries in programs that go on where memory is short.
+//! Values on the heap, for libraries in programs that continue when memory is short.
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub(crate) use aligned::{Aligned, zeros};
 
-/// A value on the heap; `None`, and the value dropped, where there is no memory for it.
+/// A value on the heap; `None`, with the value dropped, if there is no memory for it.
 pub fn boxed<T>(value: T) -> Option<Box<T>> {
     let mut place = Vec::new();
     place.try_reserve_exact(1).ok()?;
@@ -20,15 +20,15 @@ mod aligned {
     use std::ops::{Deref, DerefMut};
     use std::ptr::NonNull;
 
-    /// A value on the heap, at an address as aligned as its type. A `Box` of a type that is more aligned
-    /// than what `malloc` gives has the C library cut the place out of a larger one, and give back what is
-    /// before and behind it: with that a TLS handshake, which has eight contexts, takes 0.5 % longer
-    /// (`bindings/openssl/compare handshake`).
+    /// A value on the heap, at an address aligned for its type. For a `Box` of a type that is more
+    /// aligned than `malloc`'s memory, the C library cuts the place out of a larger one and frees
+    /// the memory before and after it: with that, a TLS handshake, which has eight contexts, takes
+    /// 0.5 % longer (`bindings/openssl/compare handshake`).
     #[repr(transparent)]
     pub(crate) struct Aligned<T>(NonNull<T>, PhantomData<T>);
 
     impl<T> Aligned<T> {
-        /// The value on the heap; `None`, and the value dropped, where there is no memory for it.
+        /// The value on the heap; `None`, with the value dropped, if there is no memory for it.
         pub(crate) fn new(value: T) -> Option<Aligned<T>> {
             // SAFETY: the layout has a size.
             let place = Self::within(unsafe { alloc(Self::LAYOUT) })?;
@@ -37,14 +37,14 @@ mod aligned {
             Some(Aligned(place, PhantomData))
         }
 
-        /// The place for the value in an allocation, which begins before it: where it begins is written just
-        /// before the value.
+        /// The place for the value in an allocation. The allocation begins before it, and its
+        /// address is written just before the value.
         fn within(allocation: *mut u8) -> Option<NonNull<T>> {
             let allocation = NonNull::new(allocation)?;
             let start = allocation.addr().get() + size_of::<Start>();
             let offset = start.next_multiple_of(align_of::<T>()) - allocation.addr().get();
-            // SAFETY: the offset is at most the type's alignment, by which the allocation is larger than the
-            // value, and there is room for a pointer before that; both are aligned.
+            // SAFETY: the offset is at most the type's alignment, by which the allocation exceeds
+            // the value, and there is room for a pointer before that; both are aligned.
             unsafe {
                 let place = allocation.byte_add(offset).cast::<T>();
                 place.cast::<Start>().sub(1).write(allocation);
@@ -61,14 +61,14 @@ mod aligned {
         };
     }
 
-    /// A value of zeros on the heap, of which nothing is on the stack before: room for it there would keep
-    /// what the caller's other calls leave far from where stacks are wiped. `None` where there is no memory
-    /// for it.
+    /// A value of zeros on the heap that was never on the stack: room for it there would keep the
+    /// remains of the caller's other calls far from where stacks are wiped. `None` if there is no
+    /// memory for it.
     ///
     /// # Safety
     /// Zeros are a value of this type.
     pub(crate) unsafe fn zeros<T>() -> Option<Aligned<T>> {
-        // SAFETY: the layout has a size; the value is one by the caller's promise.
+        // SAFETY: the layout has a size; zeros are a valid value by the caller's promise.
         let place = Aligned::<T>::within(unsafe { alloc_zeroed(Aligned::<T>::LAYOUT) })?;
         Some(Aligned(place, PhantomData))
     }
@@ -77,7 +77,7 @@ mod aligned {
         type Target = T;
 
         fn deref(&self) -> &T {
-            // SAFETY: it is there, and only this has it.
+            // SAFETY: the value exists, and only this owns it.
             unsafe { self.0.as_ref() }
         }
     }
@@ -91,8 +91,8 @@ mod aligned {
 
     impl<T> Drop for Aligned<T> {
         fn drop(&mut self) {
-            // SAFETY: the value is there, and is not used any more; the start of the allocation was written
-            // before it.
+            // SAFETY: the value exists, and is not used any more; the start of the allocation was
+            // written before it.
             unsafe {
                 self.0.drop_in_place();
                 let start = self.0.cast::<Start>().sub(1).read();
@@ -101,15 +101,15 @@ mod aligned {
         }
     }
 
-    // SAFETY: it has its value by itself, as a `Box` has.
+    // SAFETY: it owns its value alone, as a `Box` does.
     unsafe impl<T: Send> Send for Aligned<T> {}
     // SAFETY: as above.
     unsafe impl<T: Sync> Sync for Aligned<T> {}
 
-    /// Where an allocation starts.
+    /// The start of an allocation.
     type Start = NonNull<u8>;
 
-    /// What `malloc` aligns everything to, in bytes.
+    /// The alignment of everything that `malloc` returns, in bytes.
     const USUAL: usize = 16;
 }
 
@@ -148,14 +148,14 @@ mod tests {
         for (number, it) in lines.iter_mut().enumerate() {
             assert_eq!((it.bytes, (&raw const **it).addr() % 64), ([number as u8; 100], 0));
             it.bytes = [1; 100];
-            // SAFETY: zeros are a value of it.
+            // SAFETY: zeros are a valid `Block`.
             let zeros: Aligned<Block> = unsafe { zeros() }.unwrap();
             assert_eq!((zeros.0, (&raw const *zeros).addr() % 16), ([0; 16], 0));
         }
         assert_eq!(std::rc::Rc::strong_count(&counted), 51);
         drop(lines);
         assert_eq!(std::rc::Rc::strong_count(&counted), 1);
-        // Zeros are none.
+        // The null pointer stands for `None`.
         assert_eq!(size_of::<Option<Aligned<Block>>>(), size_of::<usize>());
     }
 }

@@ -1,7 +1,7 @@
-//! AES on the calling core, many messages side by side in SIMD registers: the kernels of the
-//! engine `lanes`, and an arena for their buffers. [`stream`] does one message at a time, in pieces.
+//! AES on the calling core, many messages side by side in SIMD registers: the kernels of the engine
+//! `lanes`, and an arena for their buffers. [`stream`] processes one message at a time, in pieces.
 //!
-//! They are in a separate crate because they need no library, but for the crate `aes` of the portable
+//! They are a separate crate because they need no library except the crate `aes`, for the portable
 //! kernel: this crate and its tests build for another architecture in seconds and run under
 //! emulation.
 

@@ -91,7 +91,7 @@ fn a_part_of_a_block_and_a_lack_of_room_are_refused() {
     }
 }
 
-/// Texts begin or end where the memory does.
+/// Texts begin or end at the border of mapped memory.
 #[test]
 fn nothing_outside_the_text_is_touched() {
     let mut places: Vec<_> = (0..2).map(|_| Guarded::new(20_000)).collect();

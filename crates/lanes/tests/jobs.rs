@@ -31,7 +31,7 @@ fn random_batches_give_what_the_standard_says() {
     println!("{count} messages");
 }
 
-/// Messages of all lengths that take separate code, and a forged one among those to be decrypted.
+/// Messages of all lengths that use separate code, with a forged one among those to decrypt.
 #[test]
 fn batches_of_gcm_give_what_the_portable_kernel_does() {
     const GCM: [Cipher; 3] = [Cipher::Aes128Gcm, Cipher::Aes192Gcm, Cipher::Aes256Gcm];
@@ -82,7 +82,7 @@ fn batches_of_gcm_give_what_the_portable_kernel_does() {
                         .zip(&inputs)
                         .zip(&mut outputs)
                         .map(|(((key, iv, aad, ..), input), output)| Job {
-                            // The first is the session's.
+                            // The first key is the session's.
                             key: (1..3).find(|&own| keys[own] == *key).map(|place| &own[place]),
                             aad,
                             ..Job::new(Iv::new(iv).unwrap(), input, output)
@@ -196,7 +196,7 @@ fn message(
     let key = own.then(|| Key::new(&random.bytes(cipher.key_length())).unwrap());
     let mut iv = random.bytes(cipher.iv_length());
     if cipher.mode() == Mode::Ctr && random.below(4) == 0 {
-        // Counters that are about to carry into their high half, or to wrap.
+        // Counters about to carry into their high half, or to wrap.
         iv[random.below(9)..15].fill(0xFF);
     }
     let text = random.bytes(length);

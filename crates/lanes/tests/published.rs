@@ -26,7 +26,7 @@ fn examples_of_the_standard_hold() {
     }
 }
 
-/// NIST's and others', as many at once as lanes and one more.
+/// The vectors of NIST and of other sources, nine at once: one more than eight lanes.
 #[test]
 fn published_vectors_hold() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors");
@@ -40,7 +40,7 @@ fn published_vectors_hold() {
     }
 }
 
-/// Of lengths that differ.
+/// The messages differ in length.
 #[test]
 fn any_number_of_messages_is_done() {
     let mut random = Random(51);
@@ -76,7 +76,7 @@ struct Message {
 }
 
 impl Message {
-    /// Reads a line of a file of vectors; `None` where it has another subject.
+    /// Reads a line of a file of vectors; `None` if it has another subject.
     fn read(line: &str) -> Option<Message> {
         let fields: Vec<&str> = line.split(' ').collect();
         let [cipher, key, iv, "-", plain, sealed] = fields[..] else { return None };
@@ -84,7 +84,7 @@ impl Message {
         Some(Message { cipher: cipher.parse().ok()?, key, iv, plain, sealed })
     }
 
-    /// What goes in, and what comes out.
+    /// The input and the expected output.
     fn sides(&self, direction: Direction) -> (&[u8], &[u8]) {
         match direction {
             Direction::Encrypt => (&self.plain, &self.sealed),
@@ -93,8 +93,8 @@ impl Message {
     }
 }
 
-/// Does messages of one cipher with every kernel: all at once, each with its own key, and the first
-/// once more in place.
+/// Processes messages of one cipher with every kernel: all at once, each with its own key, and the
+/// first again in place.
 fn judge(messages: &[Message]) {
     let cipher = messages[0].cipher;
     for kernel in available() {
@@ -138,7 +138,7 @@ fn in_place(kernel: Kernel, direction: Direction, message: &Message) {
     assert!(text == to, "{} {direction} {cipher} in place", kernel.name());
 }
 
-/// So many bytes from zero on, at a distance.
+/// This many multiples of `by`, from zero.
 fn counting(count: u8, by: u8) -> Vec<u8> {
     (0..count).map(|place| place * by).collect()
 }

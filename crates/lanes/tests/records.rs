@@ -149,7 +149,7 @@ impl Case {
                 expected.push(Some(encrypt(cipher, &key, iv, padding, place)));
                 continue;
             }
-            // Sometimes valid padding of another length than the record's.
+            // Sometimes valid padding for a length that is not the record's.
             let is_forged = padding == Padding::Pkcs7 && length % 16 != 0 && random.below(8) == 0;
             let text = random.bytes(length - usize::from(is_forged));
             place.copy_from_slice(&encrypt(cipher, &key, iv, padding, &text));

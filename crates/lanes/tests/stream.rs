@@ -1,4 +1,4 @@
-//! GCM of messages in pieces, for every kernel that can do it on this CPU.
+//! GCM of messages in pieces, for every kernel that supports it on this CPU.
 
 mod common;
 
@@ -22,7 +22,7 @@ fn published_vectors_hold() {
             let [_, key, iv, aad, plain, sealed] = fields[..] else { panic!("{line}") };
             let (iv, aad, sealed) = (from_hex(iv), from_hex(aad), from_hex(sealed));
             let mut gcm = Gcm::new(kernel, &from_hex(key)).unwrap();
-            // An exclamation mark is where decryption must fail.
+            // An exclamation mark means that decryption must fail.
             if plain != "!" {
                 assert!(seal(&mut gcm, &iv, &aad, &from_hex(plain)) == sealed, "{line}");
             }
@@ -135,7 +135,7 @@ fn wrong_tags_are_found() {
     }
 }
 
-/// Texts begin or end where the memory does.
+/// Texts begin or end at the border of mapped memory.
 #[test]
 fn nothing_outside_the_text_is_touched() {
     let mut random = Random(35);
@@ -206,7 +206,7 @@ impl Case {
     }
 }
 
-/// Another engine does some of the whole blocks, in CTR.
+/// Another engine processes some of the whole blocks, in CTR.
 #[test]
 fn parts_of_another_engine_fit_in() {
     let mut random = Random(36);
@@ -252,7 +252,7 @@ fn parts_of_another_engine_fit_in() {
     }
 }
 
-/// Another engine counts with all bits of the counter, and does whole blocks.
+/// Another engine counts with all bits of the counter, and processes whole blocks.
 #[test]
 fn another_engine_gets_no_part_that_it_would_do_wrongly() {
     for kernel in kernels() {
@@ -260,7 +260,7 @@ fn another_engine_gets_no_part_that_it_would_do_wrongly() {
         let first = 5 << 64 | u128::from(u32::MAX - 4);
         let mut gcm = Gcm::new(kernel, &key).unwrap();
         gcm.start(&iv_for(&Reference::new(&key), first)).unwrap();
-        // Of the 4 blocks before the counter wraps none has begun.
+        // None of the 4 blocks before the counter wraps has begun.
         assert_eq!(gcm.counter(64), Some((first + 1).to_be_bytes()));
         assert!(gcm.counter(80).is_none() && gcm.counter(17).is_none());
         gcm.transform(Direction::Encrypt, Text::InPlace(&mut [0; 7])).unwrap();
@@ -299,7 +299,7 @@ fn kernels() -> Vec<Kernel> {
     kernels
 }
 
-/// GCM as NIST SP 800-38D has it, bit by bit.
+/// GCM, bit by bit as in NIST SP 800-38D.
 struct Reference {
     cipher: BlockCipher,
     subkey: u128,

@@ -10,11 +10,11 @@ use arbitrary::{Result, Unstructured};
 
 use sys::{Direction, Wishes, process};
 
-/// Any options at all. No call ends in a defect; what is said to be done was done, so that
-/// decrypting with the same options gives the files again; nothing appears beside the target,
-/// and no source goes unless that was asked for.
+/// Any options at all. No call ends in an internal error; a call that reports success succeeded, so
+/// decrypting with the same options restores the files; nothing appears beside the target, and no
+/// source is removed unless the options ask for that.
 pub fn c_options(data: &[u8]) {
-    // Whoever runs out of bytes has no options.
+    // With too few bytes there are no options.
     let _ = perform(&mut Unstructured::new(data));
 }
 
@@ -63,7 +63,7 @@ fn wishes(script: &mut Unstructured<'_>) -> Result<Wishes> {
     Ok(Wishes {
         flags: u32::from(flags_low) | u32::from(flags_high) << 8,
         jobs: usize::from(jobs % 9),
-        // Only what the struct's first version has, all of it, or a size that can't be.
+        // Only the fields of the struct's first version, all of it, or an invalid size.
         size: match size {
             0..=199 => size_of::<sys::Options>(),
             200..=219 => usize::from(size - 200) * 8,
@@ -76,7 +76,7 @@ fn wishes(script: &mut Unstructured<'_>) -> Result<Wishes> {
     })
 }
 
-/// Up to 20 bytes, or none at all.
+/// Up to 20 bytes, or `None`.
 fn text(script: &mut Unstructured<'_>) -> Result<Option<CString>> {
     let length = usize::from(script.arbitrary::<u8>()? % 22);
     let Some(length) = length.checked_sub(1) else { return Ok(None) };
@@ -85,7 +85,7 @@ fn text(script: &mut Unstructured<'_>) -> Result<Option<CString>> {
     Ok(CString::new(bytes).ok())
 }
 
-/// Whether the name of an engine could have the program load a library of the fuzzer's choice.
+/// Returns whether an engine's name could make the program load a library of the fuzzer's choice.
 fn loads_code(name: &CString) -> bool {
     let name = name.to_string_lossy();
     ["pkcs11", "provider", "model"].iter().any(|part| name.contains(part))

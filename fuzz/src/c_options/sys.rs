@@ -1,4 +1,4 @@
-//! The C library as a C program sees it: `evener.h`, as far as it is needed here.
+//! The C library as a C program sees it: the part of `evener.h` that is needed here.
 
 #![allow(unsafe_code, reason = "it calls C's functions")]
 
@@ -21,7 +21,7 @@ pub(super) enum Direction {
     Decrypt,
 }
 
-/// What goes into the options.
+/// The content of the options.
 pub(super) struct Wishes {
     pub(super) flags: u32,
     pub(super) jobs: usize,
@@ -49,7 +49,7 @@ pub(super) struct Options {
     user_data: *mut c_void,
 }
 
-/// A size that a caller claims may reach beyond the struct: what is there is zero.
+/// The size that a caller claims may exceed the struct: the bytes after it are zero.
 #[repr(C)]
 struct Padded {
     options: Options,
@@ -104,10 +104,10 @@ pub(super) fn process(direction: Direction, source: &Path, target: &Path, wishes
         Direction::Encrypt => evener_encrypt_path,
         Direction::Decrypt => evener_decrypt_path,
     };
-    // SAFETY: the key is one that the library made. The paths, the suffix and the engines' names
-    // end in a zero and, like the context, live until the end of this function. The size is at
-    // most 255 << 7, for which `padded` has initialised bytes. `report` has room for a pointer.
-    // Key and report are given back once, and not used after that.
+    // SAFETY: the key is from the library. The paths, the suffix and the engines' names end in a
+    // zero and, like the context, live until the end of this function. The size is at most 255 <<
+    // 7, for which `padded` has initialised bytes. `report` has room for a pointer. Key and report
+    // are freed once, and not used after that.
     unsafe {
         let options = (&raw const *padded).cast::<Options>();
         let status = perform(key, source.as_ptr(), target.as_ptr(), options, &mut report);
@@ -117,9 +117,9 @@ pub(super) fn process(direction: Direction, source: &Path, target: &Path, wishes
     }
 }
 
-/// What the library says of the last call on this thread that failed.
+/// The library's message about the last failed call on this thread.
 pub(super) fn last_error() -> String {
-    // SAFETY: it returns a text that ends in a zero, good until the next call on this thread.
+    // SAFETY: it returns a text that ends in a zero, valid until the next call on this thread.
     unsafe { CStr::from_ptr(evener_last_error()) }.to_string_lossy().into_owned()
 }
 

@@ -1,5 +1,5 @@
-//! The requests of `/dev/crypto`, read from and written to the caller's memory by the offsets
-//! that cryptodev-linux's `crypto/cryptodev.h` has on this machine: of 64 bits or of 32.
+//! The requests of `/dev/crypto`, read from and written to the caller's memory at the offsets of
+//! cryptodev-linux's `crypto/cryptodev.h` on this machine: of 64 bits or of 32.
 
 use std::mem::size_of;
 
@@ -15,7 +15,7 @@ pub(crate) struct Caller {
     pub(crate) argument: u64,
 }
 
-/// A request with what it points to, except for the data.
+/// A request with everything at its pointers, except for the text.
 #[derive(Debug)]
 pub(crate) enum Call {
     StartSession { cipher: u32, key: Vec<u8> },
@@ -31,13 +31,13 @@ pub(crate) enum Call {
 pub(crate) struct Operation {
     pub(crate) session: u32,
     pub(crate) decrypts: bool,
-    /// 0 for none.
+    /// 0 if there is none.
     pub(crate) iv_address: u64,
     pub(crate) input_address: u64,
-    /// Of the input, in bytes.
+    /// Length of the input, in bytes.
     pub(crate) length: u32,
     pub(crate) output_address: u64,
-    /// The caller's structure, which an asynchronous request gives back.
+    /// The caller's structure, which an asynchronous request returns.
     pub(crate) structure: Vec<u8>,
 }
 
@@ -108,7 +108,7 @@ impl Caller {
     }
 }
 
-/// The pointer to the output follows that to the input.
+/// The pointer to the output follows the pointer to the input.
 fn operation(fields: &Fields, input_at: usize, iv_at: usize) -> Result<Operation, Errno> {
     let decrypts = match fields.u32(4) & 0xFFFF {
         0 => false,
@@ -138,9 +138,9 @@ impl Fields {
     }
 }
 
-/// Length of a pointer, and of what is aligned as one.
+/// Length of a pointer, and of a field aligned as one.
 const WORD: usize = size_of::<usize>();
-/// Where the first pointer is that follows three words of 32 bits.
+/// Offset of the first pointer after three words of 32 bits.
 const FIRST: usize = 12_usize.next_multiple_of(WORD);
 /// Length of struct session_op, and of struct crypt_op.
 const SESSION_OR_CRYPT: usize = FIRST + 4 * WORD;
@@ -155,7 +155,7 @@ const CIOCAUTHCRYPT: u32 = request(READ | WRITE, AUTHENTICATE, 109);
 const CIOCASYNCCRYPT: u32 = request(WRITE, SESSION_OR_CRYPT, 110);
 const CIOCASYNCFETCH: u32 = request(READ, SESSION_OR_CRYPT, 111);
 
-/// The number of an ioctl, as `_IOC` of `asm-generic/ioctl.h` makes it.
+/// The number of an ioctl, as `_IOC` of `asm-generic/ioctl.h` computes it.
 const fn request(direction: u32, length: usize, number: u32) -> u32 {
     direction << 30 | (length as u32) << 16 | (b'c' as u32) << 8 | number
 }

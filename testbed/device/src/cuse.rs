@@ -20,7 +20,7 @@ pub(crate) struct Request {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// The answer is the handle by which later requests name the opened file.
+    /// The answer is the handle that names the opened file in later requests.
     Open,
     Release {
         handle: u64,
@@ -34,7 +34,7 @@ pub(crate) enum Kind {
     Poll {
         handle: u64,
     },
-    /// The program that waits for the answer to another request has been sent a signal.
+    /// The program that waits for the answer to another request has received a signal.
     Interrupt {
         unique: u64,
     },
@@ -47,9 +47,9 @@ pub(crate) enum Answer {
     Done,
     /// An errno.
     Error(i32),
-    /// Of poll(2), that are there now.
+    /// The current events of poll(2).
     Events(i16),
-    /// An errno for an earlier request, and none for this one.
+    /// An errno for an earlier request, and no answer to this one.
     Interrupted(u64),
 }
 
@@ -91,13 +91,13 @@ impl Connection {
             match self.file.read(&mut self.buffer) {
                 Ok(length) => break length,
                 Err(error) if error.raw_os_error() == Some(libc::ENODEV) => return Ok(None),
-                // A request was taken back before it was read.
+                // A request was withdrawn before it was read.
                 Err(error) if error.raw_os_error() == Some(libc::ENOENT) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         };
-        // The fixed part of every request that is looked into fits in these.
+        // The fixed part of every request that is read fits in these.
         self.buffer[length..].fill(0);
         let (request, body) = (&self.buffer, &self.buffer[HEADER..]);
         let kind = match u32_at(request, 4) {
@@ -136,13 +136,13 @@ impl Connection {
             (Answer::Interrupted(unique), _) => self.write(unique, libc::EINTR, &[]),
         };
         match result {
-            // Who asked has gone away.
+            // The program that asked no longer exists.
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
             result => result,
         }
     }
 
-    /// Writes struct fuse_out_header and what follows it, in one call as the kernel wants it.
+    /// Writes struct fuse_out_header and the body, in one call as the kernel requires.
     fn write(&mut self, unique: u64, errno: i32, body: &[u8]) -> io::Result<()> {
         let mut message = ((16 + body.len()) as u32).to_ne_bytes().to_vec();
         message.extend((-errno).to_ne_bytes());
@@ -163,7 +163,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 /// Length of struct fuse_in_header.
 const HEADER: usize = 40;
 
-/// No request of these is longer; the kernel wants at least 8 KiB.
+/// No request here is longer; the kernel requires at least 8 KiB.
 const LARGEST_REQUEST: usize = 1 << 17;
 
 const FUSE_OPEN: u32 = 14;
@@ -173,5 +173,5 @@ const FUSE_IOCTL: u32 = 39;
 const FUSE_POLL: u32 = 40;
 const CUSE_INIT: u32 = 4096;
 
-/// Ioctls are handed over with their argument as it is: an address in the caller's memory.
+/// Ioctls arrive with their argument unchanged: an address in the caller's memory.
 const CUSE_UNRESTRICTED_IOCTL: u32 = 1;

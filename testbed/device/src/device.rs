@@ -1,4 +1,4 @@
-//! The device: sessions, operations, and what goes wrong with them.
+//! The device: sessions, operations, and their faults.
 
 use std::collections::HashMap;
 use std::io;
@@ -17,33 +17,33 @@ use crate::ring::{Entry, Ring};
 
 pub(crate) struct Device {
     options: Options,
-    /// What really computes.
+    /// The engine that really computes.
     engine: Arc<dyn Engine>,
     sessions: HashMap<u32, Session>,
-    /// One for each open file.
+    /// A ring for each open file.
     rings: HashMap<u64, Ring>,
     handles: u64,
     started: u32,
     operations: u64,
-    /// How many operations something was wrong with.
+    /// Number of operations with a fault.
     faults: Arc<AtomicU64>,
     liar: Liar,
     has_vanished: bool,
 }
 
 struct Session {
-    /// The open file that it belongs to.
+    /// The open file to which it belongs.
     handle: u64,
     cipher: Cipher,
     key: Key,
-    /// What an operation goes on with that brings no IV: what the one before left, or zeros.
+    /// The IV of an operation that brings none: the one that the operation before left, or zeros.
     iv: Iv,
-    /// Which driver serves it was chosen when it began.
+    /// The driver of a session is chosen at its start.
     is_software: bool,
 }
 
 impl Device {
-    /// It adds to `faults` for each operation that something is wrong with.
+    /// The device adds to `faults` for each operation with a fault.
     pub(crate) fn new(options: Options, faults: Arc<AtomicU64>) -> io::Result<Device> {
         Ok(Device {
             options,
@@ -88,7 +88,7 @@ impl Device {
         self.has_vanished
     }
 
-    /// Whether the call is to be answered.
+    /// Returns whether the call gets an answer.
     fn perform(&mut self, handle: u64, caller: Caller, call: Call) -> Result<bool, Errno> {
         match call {
             Call::StartSession { cipher, key } => {
@@ -159,7 +159,7 @@ impl Device {
         Ok(true)
     }
 
-    /// Queues an operation, whose result is for a later [`Call::Fetch`].
+    /// Queues an operation for a later [`Call::Fetch`] of its result.
     fn submit(&mut self, handle: u64, caller: Caller, operation: Operation) -> Result<bool, Errno> {
         let most = self.options.ring.ok_or(libc::EINVAL)?;
         if operation.length > LARGEST_DATA {
@@ -187,7 +187,7 @@ impl Device {
         Ok(true)
     }
 
-    /// Performs what was queued, in the order in which it came.
+    /// Performs the queued operations in order of arrival.
     fn work(&mut self, handle: u64) {
         let mut ring = self.rings.remove(&handle).unwrap_or_default();
         ring.work(|Entry { caller, operation, iv, fault, .. }| {
@@ -203,7 +203,7 @@ impl Device {
         caller.write(caller.argument, &entry.operation.structure)
     }
 
-    /// What poll(2) tells of an open file.
+    /// The events of poll(2) for an open file.
     fn events(&mut self, handle: u64) -> i16 {
         self.work(handle);
         let ring = self.rings.entry(handle).or_default();
@@ -212,7 +212,7 @@ impl Device {
         input | if is_full { 0 } else { libc::POLLOUT }
     }
 
-    /// Counts an operation, and says what is to happen to it.
+    /// Counts an operation, and returns its fault.
     fn next_fault(&mut self, operation: &Operation) -> Option<Fault> {
         self.operations += 1;
         let fault = self.options.fault(self.operations, operation.length);
@@ -220,7 +220,7 @@ impl Device {
         fault
     }
 
-    /// The IV that an operation brings, if it does.
+    /// The IV that an operation brings, if any.
     fn read_iv(
         &self,
         handle: u64,
@@ -279,8 +279,8 @@ impl Device {
         Ok(output)
     }
 
-    /// Decrypts a message whose tag is wrong. The bytes are those that GCM makes of the
-    /// ciphertext as if that were to be encrypted.
+    /// Decrypts a message whose tag is wrong. The bytes are those that GCM computes when it
+    /// encrypts the ciphertext.
     fn decrypt_only(
         &mut self,
         handle: u64,
@@ -310,8 +310,8 @@ impl Device {
         }
         let engine = Arc::clone(&self.engine);
         let session = self.session_mut(handle, operation.session)?;
-        // As cryptodev-linux does it: without an IV it goes on with the session's last, and it
-        // says nothing of that.
+        // As in cryptodev-linux: without an IV it continues with the session's last one, and does
+        // not report that.
         if let Some(iv) = iv {
             session.iv = Iv::new(iv).map_err(|_| libc::EINVAL)?;
         }
@@ -373,8 +373,8 @@ fn number(cipher: Cipher) -> u32 {
     }
 }
 
-/// What OCF's drivers take at most, in bytes.
+/// The most data that OCF's drivers accept, in bytes.
 const LARGEST_DATA: u32 = (1 << 16) - 1;
 
-/// What cryptodev-linux takes of additional data, in bytes.
+/// The most additional data that cryptodev-linux accepts, in bytes.
 const LARGEST_AAD: usize = 4096;

@@ -1,4 +1,4 @@
-//! What the device does wrong, and when.
+//! The device's faults, and their times.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -6,17 +6,18 @@ use std::time::Duration;
 
 use crate::lies::Lie;
 
-/// The command line: what the device is like, and at which operation what goes wrong.
-/// Operations are counted from 1.
+/// The command line: the device's properties, and the operations at which faults happen. Operations
+/// are counted from 1.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Options {
     pub(crate) sessions: Option<u64>,
     pub(crate) alignment: u64,
     /// The number of the first session that software serves.
     software_from: Option<u64>,
-    /// How many asynchronous requests each open file has room for; without, there are none.
+    /// The number of asynchronous requests for which each open file has room; without it, they are
+    /// refused.
     pub(crate) ring: Option<u64>,
-    /// Asynchronous requests are done only when their results are waited for.
+    /// Asynchronous requests are performed only when a program waits for their results.
     pub(crate) is_lazy: bool,
     busy_every: Option<u64>,
     invalid_at: Option<u64>,
@@ -26,15 +27,15 @@ pub(crate) struct Options {
     lie: Option<Fault>,
     /// The first operation that is lied about.
     lie_from: u64,
-    /// Inputs of more than so many bytes are long.
+    /// Inputs of more than this many bytes are long.
     lie_above: u64,
-    /// By how much results are late.
+    /// The delay of late results.
     pub(crate) delay: Duration,
-    /// The file that is to say in the end how often something went wrong.
+    /// The file for the number of faults at the end.
     pub(crate) tally: Option<PathBuf>,
 }
 
-/// What happens to an operation.
+/// The fault of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     Busy,
@@ -46,7 +47,7 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    /// One that lasts, once it has begun.
+    /// Parses a fault that lasts once it has begun.
     fn of_name(name: &str) -> Option<Fault> {
         match name {
             "error" => Some(Fault::Invalid),
@@ -59,7 +60,7 @@ impl Fault {
 }
 
 impl Options {
-    /// Reads the options and returns what follows them, the command.
+    /// Reads the options and returns the arguments after them, the command.
     pub(crate) fn parse(
         arguments: impl Iterator<Item = OsString>,
     ) -> Result<(Options, Vec<OsString>), String> {
@@ -109,7 +110,7 @@ impl Options {
         Ok((options, arguments.collect()))
     }
 
-    /// Whether the session of this number is one of a software driver.
+    /// Returns whether the session with this number is one of a software driver.
     pub(crate) fn is_software(&self, session: u32) -> bool {
         self.software_from.is_some_and(|first| u64::from(session) >= first)
     }
@@ -122,7 +123,7 @@ impl Options {
         is_apt && number >= self.lie_from
     }
 
-    /// What happens to the operation of this number, whose input has so many bytes.
+    /// The fault of the operation with this number, whose input has this many bytes.
     pub(crate) fn fault(&self, number: u64, length: u32) -> Option<Fault> {
         let at = Some(number);
         if self.vanish_at == at {

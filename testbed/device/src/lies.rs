@@ -1,38 +1,37 @@
-//! Results that are wrong and come with success.
+//! Wrong results that are reported as success.
 
 use std::thread;
 use std::time::Duration;
 
-/// What is wrong with a result.
+/// The defect of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lie {
-    /// A bit.
+    /// A flipped bit.
     Flip,
-    /// It is the last right one once more.
+    /// The last right result again.
     Repeat,
-    /// It is that of the operation before, whose own went to the one before that.
+    /// The result of the operation before, which itself returned the one before that.
     Swap,
-    /// Its second half is missing: the caller's memory is as it was there.
+    /// The second half is missing: the caller's memory is unchanged there.
     Truncate,
-    /// All of it is missing.
+    /// The whole result is missing.
     Nothing,
-    /// A bit, and it comes late.
+    /// A flipped bit, and a late result.
     Late,
-    /// Nothing: it comes late.
+    /// A right result, but late.
     Slow,
-    /// A bit, and only long inputs have such results.
+    /// A flipped bit, only for long inputs.
     Long,
-    /// It was computed with a wrong bit in the IV, in both directions, so that the device
-    /// understands itself.
+    /// A wrong bit in the IV, in both directions, so that the device can decrypt its own results.
     Symmetric,
-    /// A message that is not genuine counts as one that is.
+    /// A message that is not genuine counts as genuine.
     Accept,
 }
 
-/// Remembers what a lie may need.
+/// Keeps results for lies that need them.
 #[derive(Default)]
 pub(crate) struct Liar {
-    /// A result from before.
+    /// An earlier result.
     kept: Vec<u8>,
 }
 
@@ -53,7 +52,7 @@ impl Lie {
         })
     }
 
-    /// The IV that is used in the place of the right one.
+    /// The IV used in place of the right one.
     pub(crate) fn iv(self, iv: Option<&[u8]>) -> Option<Vec<u8>> {
         let mut iv = iv?.to_vec();
         if self == Lie::Symmetric {
@@ -69,7 +68,7 @@ impl Liar {
         result.clone_into(&mut self.kept);
     }
 
-    /// Makes a right result what the caller gets, which takes as long as `delay` if it is late.
+    /// Turns a right result into the caller's, and waits for `delay` if it is late.
     pub(crate) fn tell(&mut self, lie: Lie, delay: Duration, result: &mut Vec<u8>) {
         let middle = result.len() / 2;
         match lie {
@@ -90,7 +89,7 @@ impl Liar {
         }
     }
 
-    /// What was kept, as often as it takes; zeros if there is nothing.
+    /// The kept result, repeated to this length; zeros if there is none.
     fn as_long_as(&self, result: &[u8]) -> Vec<u8> {
         let kept = if self.kept.is_empty() { &[0] } else { &self.kept[..] };
         kept.iter().copied().cycle().take(result.len()).collect()

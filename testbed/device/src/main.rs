@@ -1,11 +1,11 @@
 //! Serves `/dev/crypto` from user space while a command runs, and fails on demand.
 //!
-//! The kernel's CUSE (character devices in user space) hands the ioctls of other programs to
-//! this one, which answers them as cryptodev-linux does: `cuse` speaks the kernel's protocol,
-//! `device` is the device, `abi` reads its requests from the caller's memory,
-//! `ring` keeps those that are not waited for, `faults` says which go wrong, and `lies` makes
-//! wrong results that look right. The structures are read by their offsets in the C header and
-//! share nothing with the engine that is tested against them.
+//! The kernel's CUSE (character devices in user space) passes the ioctls of other programs to this
+//! one, which answers them like cryptodev-linux: `cuse` speaks the kernel's protocol, `device` is
+//! the device, `abi` reads its requests from the caller's memory, `ring` keeps the asynchronous
+//! ones, `faults` decides which fail, and `lies` makes wrong results that look right. The
+//! structures are read by their offsets in the C header and share nothing with the engine that is
+//! tested against them.
 
 mod abi;
 mod cuse;
@@ -58,7 +58,7 @@ fn run() -> io::Result<ExitCode> {
     Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(125)))
 }
 
-/// Answers requests until the connection or the device ends; then the device is gone.
+/// Answers requests until the connection or the device ends; then the device disappears.
 fn serve(mut connection: Connection, options: Options, faults: Arc<AtomicU64>) -> io::Result<()> {
     let mut device = Device::new(options, faults)?;
     while let Some(request) = connection.receive()? {

@@ -5,15 +5,15 @@ use std::collections::VecDeque;
 use crate::abi::{Caller, Errno, Operation};
 use crate::faults::Fault;
 
-/// Requests between CIOCASYNCCRYPT and CIOCASYNCFETCH, in the order in which they came.
+/// Requests between CIOCASYNCCRYPT and CIOCASYNCFETCH, in order of arrival.
 #[derive(Default)]
 pub(crate) struct Ring {
     entries: VecDeque<Entry>,
-    /// How many of them may be fetched.
+    /// The number of requests that may be fetched.
     done: usize,
 }
 
-/// A request. Its IV was read when it came; its data is read when it is done.
+/// A request. Its IV was read on arrival; its data is read when it is performed.
 pub(crate) struct Entry {
     pub(crate) caller: Caller,
     pub(crate) operation: Operation,
@@ -23,7 +23,7 @@ pub(crate) struct Entry {
 }
 
 impl Ring {
-    /// Takes a request, if it has room for `most` of them.
+    /// Adds a request, if fewer than `most` are there.
     pub(crate) fn push(&mut self, entry: Entry, most: u64) -> Result<(), Errno> {
         if self.is_full(most) {
             return Err(libc::EBUSY);
@@ -32,7 +32,7 @@ impl Ring {
         Ok(())
     }
 
-    /// Does everything with `perform` that comes before what hangs.
+    /// Performs all requests before the first one that hangs.
     pub(crate) fn work(&mut self, mut perform: impl FnMut(&Entry) -> Result<(), Errno>) {
         while let Some(entry) = self.entries.get_mut(self.done)
             && entry.fault != Some(Fault::Hang)
@@ -42,7 +42,7 @@ impl Ring {
         }
     }
 
-    /// The first that is done.
+    /// Removes and returns the first completed request.
     pub(crate) fn pop(&mut self) -> Result<Entry, Errno> {
         self.done = self.done.checked_sub(1).ok_or(libc::EBUSY)?;
         self.entries.pop_front().ok_or(libc::EBUSY)

@@ -1,4 +1,4 @@
-//! Page-locked memory for workers' buffers, and a list of what is lent at the moment.
+//! Page-locked memory for workers' buffers, and a list of the memory that is lent.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -10,21 +10,21 @@ use super::device::Pinned;
 use super::sys::Lease;
 use crate::foreign;
 
-/// What an engine has lent and not got back.
+/// The memory that an engine has lent and not got back.
 pub(super) struct Lending {
-    /// By its address.
+    /// Leases by address.
     lent: Mutex<BTreeMap<usize, Lease>>,
-    /// Memory for the driver to free; `None` while no thread has it do that.
+    /// Memory for the driver to free; `None` while no thread frees memory.
     to_free: Mutex<Option<Vec<Pinned>>>,
     /// Bytes of the shortest stretch that goes straight.
     pub(super) least: usize,
 }
 
-/// The list as it is now. While a job borrows bytes of a buffer, the buffer can't be given back, so
-/// what is found for them stays true.
+/// The list at this moment. While a job borrows bytes of a buffer, the buffer can't be given back,
+/// so a lease found for them stays valid.
 pub(super) struct Now<'l>(MutexGuard<'l, BTreeMap<usize, Lease>>);
 
-/// A buffer that is lent.
+/// A lent buffer.
 struct Lent {
     /// `None` once it is dropped.
     pinned: Option<Pinned>,
@@ -42,8 +42,8 @@ impl Lending {
         WipedBuffer::lent(Box::new(Lent { pinned: Some(pinned), lending: Arc::clone(self) }))
     }
 
-    /// Has the driver free memory, which may take it long or for ever: nobody waits for that. One thread
-    /// does so for all that there is.
+    /// Has the driver free memory, which may take long or for ever, so no caller waits. One thread
+    /// frees all memory.
     fn free(self: &Arc<Lending>, pinned: Pinned) {
         let mut to_free = self.to_free.lock().ignore_poison();
         if let Some(waiting) = &mut *to_free {
@@ -74,7 +74,7 @@ impl Lending {
         next
     }
 
-    /// Waits until all that was given back is freed.
+    /// Waits until all returned memory is freed.
     #[cfg(test)]
     pub(super) fn settle(&self) {
         while self.to_free.lock().unwrap().is_some() {
@@ -88,7 +88,7 @@ impl Lending {
 }
 
 impl Now<'_> {
-    /// The lent memory in which all these bytes lie. None are in none.
+    /// The lent memory that contains all these bytes; `None` for an empty slice.
     pub(super) fn find(&self, bytes: &[u8]) -> Option<&Lease> {
         let (_, lease) = self.0.range(..=bytes.as_ptr().addr()).next_back()?;
         Some(lease).filter(|lease| !bytes.is_empty() && lease.holds(bytes))
@@ -113,7 +113,7 @@ impl Memory for Lent {
 impl Drop for Lent {
     fn drop(&mut self) {
         let Some(pinned) = self.pinned.take() else { return };
-        // Before the memory is freed, and its addresses may become others'.
+        // Before the memory is freed, and its addresses may be reused.
         self.lending.now().0.remove(&pinned.as_ptr().addr());
         self.lending.free(pinned);
     }

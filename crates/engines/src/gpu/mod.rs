@@ -1,21 +1,22 @@
 //! A GPU, through the CUDA driver or OpenCL.
 //!
-//! `gpu` is the first real GPU, of CUDA before OpenCL. `gpu:BACKEND:DEVICE` names one, by its number
-//! or by a part of its name or its driver's, as in `gpu:cuda:0` and `gpu:opencl:pocl`. A device that
-//! computes on the processor's cores is used only when it is named.
+//! `gpu` is the first real GPU; CUDA devices come before OpenCL ones. `gpu:BACKEND:DEVICE` names
+//! one by its number or by a part of its name or its driver's, as in `gpu:cuda:0` and
+//! `gpu:opencl:pocl`. A device that computes on the processor's cores is used only when it is
+//! named.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `ceilings/` | what a device and its bus can do, for benchmarks |
+//! | `ceilings/` | the limits of a device and its bus, for benchmarks |
 //! | `cuda/`, `opencl/` | the backends |
-//! | `device.rs` | what the engine asks of a backend |
-//! | `kernels/` | the source of what the device computes |
+//! | `device.rs` | the engine's interface to a backend |
+//! | `kernels/` | the source of the device's kernels |
 //! | `lent.rs` | page-locked memory for workers' buffers |
-//! | `plan.rs` | how a batch lies in memory |
-//! | `steps.rs` | which kernels a part of a batch takes |
-//! | `resident/` | texts that lie in a device's memory for good |
+//! | `plan.rs` | the layout of a batch in memory |
+//! | `steps.rs` | the kernels that a part of a batch needs |
+//! | `resident/` | texts that stay in a device's memory |
 //! | `session.rs` | packs, starts, waits, unpacks |
-//! | `straight.rs` | which messages are not packed |
+//! | `straight.rs` | the messages that are not packed |
 
 pub mod ceilings;
 mod cuda;
@@ -105,17 +106,17 @@ impl Engine for GpuEngine {
     }
 }
 
-/// While one worker's batch is computed, others pack, unpack and copy.
+/// While one worker's batch is computed, other workers pack, unpack and copy.
 const DEPTH: usize = 4;
 
-/// A driver loads, and compiles the kernels for its device: 0.3 s on two cores with PoCL, 2.3 s on an
-/// H200 without compiled kernels.
+/// The time in which a driver loads and compiles the kernels for its device: 0.3 s on two cores
+/// with PoCL, 2.3 s on an H200 without compiled kernels.
 const OPENING: Duration = Duration::from_millis(500);
 
 /// Messages of 16 KiB fill a part of an arena.
 const BATCH: usize = 256;
 
-/// Bytes of a batch: copies and kernels of some MiB take long beside starting them.
+/// Bytes of a batch: copies and kernels of some MiB take long compared with starting them.
 const BYTES: usize = 4 << 20;
 
 const NAME: &str = "gpu";

@@ -5,28 +5,30 @@
 //! output:  verdicts        |                        | packed results | straight results
 //! ```
 //!
-//! The arena is laid out as the input without the straight texts, and later as the output without the
-//! straight results. Those two are copied between lent memory and the device (`straight.rs`).
+//! The arena has the layout of the input without the straight texts, and later that of the output
+//! without the straight results. Straight texts and results are copied between lent memory and the
+//! device (`straight.rs`).
 //!
-//! All start at multiples of 16 bytes. A tag lies directly behind its text. Nothing here calls a
+//! All start at multiples of 16 bytes. A tag follows its text directly. Nothing here calls a
 //! device: the numbers alone decide what kernels read and write.
 
 use std::ops::Range;
 
 use evener_core::{Cipher, Direction, Iv, Mode};
 
-/// What matters about a cipher for the layout.
+/// The properties of a cipher that matter for the layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
     /// Bytes of a key.
     pub(super) key: usize,
-    /// Bytes of text that a thread does at a time; `None` where a thread does a whole message.
+    /// Bytes of text that a thread processes at a time; `None` if a thread processes a whole
+    /// message.
     pub(super) unit: Option<usize>,
-    /// Whether the last unit takes an incomplete one behind it with it (XTS).
+    /// True if the last unit also covers an incomplete one after it (XTS).
     steals: bool,
-    /// Whether a thread can do a [`SLICE`] instead (decryption of 3DES).
+    /// True if a thread can process a [`SLICE`] instead (decryption of 3DES).
     slices: bool,
-    /// Bytes of a tag; 0 without.
+    /// Bytes of a tag; 0 if there is none.
     pub(super) tag: usize,
     opens: bool,
 }
@@ -79,7 +81,7 @@ impl Shape {
         if self.opens { Some(length) } else { length.checked_add(self.tag) }
     }
 
-    /// Bytes of arena, and of input and output, that a message needs at most.
+    /// The most bytes of arena, and of input and output, that a message needs.
     pub(super) fn need(self, length: usize, aad: usize) -> Option<usize> {
         let text = length.checked_add(self.tag)?.checked_next_multiple_of(BLOCK)?;
         let aad = aad.checked_next_multiple_of(BLOCK)?;
@@ -87,12 +89,12 @@ impl Shape {
     }
 }
 
-/// The most that a part may have.
+/// The limits of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Limits {
     /// Bytes of the arena.
     pub(super) arena: usize,
-    /// Keys, beside the session's.
+    /// Number of keys, without the session's.
     pub(super) keys: usize,
     /// Bytes of device memory for hashing.
     pub(super) scratch: usize,
@@ -112,18 +114,18 @@ pub(super) struct Item {
     pub(super) iv: Iv,
     up: Spot,
     down: Spot,
-    /// Where the additional data lies from its start, in bytes.
+    /// Offset of the additional data from its region's start, in bytes.
     aad_at: usize,
 }
 
-/// Where a text or a result lies, in bytes from the start of the packed or the straight ones.
+/// The place of a text or a result, in bytes from the start of the packed or the straight ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Spot {
     Packed(usize),
     Straight(usize),
 }
 
-/// Whether a message's text, and its result, pass the arena or go straight.
+/// The way of a message's text and of its result: through the arena, or straight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Way {
     pub(super) is_straight_up: bool,
@@ -143,7 +145,7 @@ struct Side {
 }
 
 impl Side {
-    /// Adds so many bytes, and says where.
+    /// Adds this many bytes, and returns their place.
     fn add(&mut self, is_straight: bool, packed: usize, straight: usize) -> Option<Spot> {
         let (sum, bytes) = match is_straight {
             true => (&mut self.straight, straight),
@@ -166,7 +168,7 @@ impl Side {
     }
 }
 
-/// One part of a batch. Its lists are kept for the next.
+/// One part of a batch. The next part reuses its lists.
 pub(super) struct Plan {
     shape: Shape,
     limits: Limits,
@@ -199,7 +201,7 @@ impl Plan {
         }
     }
 
-    /// Forgets all messages. From now on a part may have this much.
+    /// Removes all messages, and sets the limits of the next part.
     pub(super) fn clear(&mut self, limits: Limits) {
         self.limits = limits;
         self.items.clear();
@@ -227,7 +229,7 @@ impl Plan {
         key: KeyChoice,
         way: Way,
     ) -> bool {
-        // Lengths below that leave all sums far from overflow.
+        // Lengths below this keep all sums far from overflow.
         if length > self.limits.arena || aad > self.limits.arena {
             return false;
         }
@@ -261,8 +263,8 @@ impl Plan {
         true
     }
 
-    /// Brings the messages into the table's order: the longest first where a thread does a whole
-    /// message, so that neighbouring threads end together.
+    /// Puts the messages into the table's order: if a thread processes a whole message, the longest
+    /// first, so that neighbouring threads end together.
     pub(super) fn order(&mut self) {
         if self.shape.unit.is_none() {
             self.items.sort_unstable_by_key(|item| (usize::MAX - item.length, item.job));
@@ -273,7 +275,7 @@ impl Plan {
         starts(self.shape, self.items.len(), self.keys, self.aad)
     }
 
-    /// Bytes of the arena that go up.
+    /// Bytes of the arena that go to the device.
     pub(super) fn used(&self) -> usize {
         self.starts().texts + self.up.packed
     }
@@ -293,41 +295,43 @@ impl Plan {
         scratch(self.items.len(), self.stripes).unwrap_or(self.limits.scratch)
     }
 
-    /// The bytes of the arena that come down: all packed results with their tags.
+    /// The bytes of the arena that come from the device: all packed results with their tags.
     pub(super) fn texts(&self) -> Range<usize> {
         let start = self.starts().texts;
         start..start + self.down.packed
     }
 
-    /// The bytes of the arena in which a verdict of each message comes down.
+    /// The bytes of the arena for the messages' verdicts from the device.
     pub(super) fn verdicts(&self) -> Range<usize> {
         0..self.items.len() * VERDICT
     }
 
-    /// The number of new keys, and where they lie in the arena.
+    /// The number of new keys, and their place in the arena.
     pub(super) fn keys(&self) -> (usize, usize) {
         (self.keys, self.starts().keys)
     }
 
-    /// Where a slot's key lies in the arena.
+    /// The place of a slot's key in the arena.
     pub(super) fn key_at(&self, slot: u32) -> Option<Range<usize>> {
         let start = self.starts().keys + (slot as usize).checked_sub(1)? * self.shape.key;
         Some(start..start + self.shape.key)
     }
 
-    /// Where a message's text and the tag behind it lie in the input, and in the arena if it is packed.
+    /// The place of a message's text, with the tag after it, in the input, and in the arena if it
+    /// is packed.
     pub(super) fn text_at(&self, item: &Item) -> Range<usize> {
         let start = self.starts().texts + self.up.at(item.up);
         start..start + item.length + self.shape.tag
     }
 
-    /// Where its result and the tag behind it lie in the output, and in the arena if it is packed.
+    /// The place of its result, with the tag after it, in the output, and in the arena if it is
+    /// packed.
     pub(super) fn result_at(&self, item: &Item) -> Range<usize> {
         let start = self.starts().texts + self.down.at(item.down);
         start..start + item.length + self.shape.tag
     }
 
-    /// How a message goes.
+    /// The way of a message.
     pub(super) fn way(&self, item: &Item) -> Way {
         Way {
             is_straight_up: matches!(item.up, Spot::Straight(_)),
@@ -335,7 +339,7 @@ impl Plan {
         }
     }
 
-    /// Where a message's additional data lies in the arena.
+    /// The place of a message's additional data in the arena.
     pub(super) fn aad_at(&self, item: &Item) -> Range<usize> {
         let start = self.starts().aad + item.aad_at;
         start..start + item.aad
@@ -346,7 +350,8 @@ impl Plan {
         if self.is_sliced() { self.slices } else { self.units }
     }
 
-    /// Whether a thread does a [`SLICE`]: where there are enough of them, and most of each is text.
+    /// Returns whether a thread processes a [`SLICE`]: if there are enough slices, and they are
+    /// mostly text.
     pub(super) fn is_sliced(&self) -> bool {
         self.shape.slices
             && self.units >= LEAST_SLICED
@@ -357,7 +362,7 @@ impl Plan {
         self.stripes
     }
 
-    /// Whether a message's hash has more stripes than one thread joins.
+    /// Returns whether a message's hash has more stripes than one thread joins.
     pub(super) fn needs_folding(&self) -> bool {
         self.most_stripes > JOINED_STRIPES
     }
@@ -389,16 +394,16 @@ impl Plan {
     }
 }
 
-/// Which key a message has.
+/// The choice of a message's key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyChoice {
     Session,
-    /// That of the message that was added last and had a key of its own.
+    /// The key of the last message added with a key of its own.
     Same,
     New,
 }
 
-/// Where the regions of the arena start.
+/// The starts of the arena's regions.
 struct Starts {
     keys: usize,
     aad: usize,
@@ -411,13 +416,13 @@ fn starts(shape: Shape, messages: usize, keys: usize, aad: usize) -> Starts {
     Starts { keys: first_key, aad: first_aad, texts: first_aad + aad }
 }
 
-/// Bytes of device memory for hashing: what belongs to messages, then to stripes.
+/// Bytes of device memory for hashing: first for messages, then for stripes.
 fn scratch(messages: usize, stripes: u64) -> Option<usize> {
     let stripes = usize::try_from(stripes).ok()?.checked_mul(STRIPE_SCRATCH)?;
     messages.checked_mul(MESSAGE_SCRATCH)?.checked_add(stripes)
 }
 
-/// The arena needs no more scratch than this for one message that fills it.
+/// The most scratch that an arena of this size needs for one message that fills it.
 pub(super) fn scratch_of(arena: usize) -> usize {
     arena / (BLOCK * STRIPE) * STRIPE_SCRATCH + arena / MESSAGE * MESSAGE_SCRATCH + 4_096
 }
@@ -428,11 +433,11 @@ pub(super) const MESSAGE: usize = 96;
 pub(super) const VERDICT: usize = 4;
 /// Bytes of a block of AES, GHASH and Poly1305, and of the arena's grid.
 pub(super) const BLOCK: usize = 16;
-/// Bytes of a message that a thread does at once where blocks are bitsliced, and blocks of it
+/// Bytes of a message that a thread processes at once if blocks are bitsliced, and their blocks
 /// (`kernels/des_sliced.cl`).
 const SLICE: usize = 256;
 const SLICED_BLOCKS: u64 = 32;
-/// Blocks of a part that is sliced, at least: fewer have too few threads at work.
+/// The fewest blocks of a part that is sliced: with fewer, too few threads would work.
 const LEAST_SLICED: u64 = 1 << 17;
 /// Bytes of a block of ChaCha20.
 const CHACHA_BLOCK: usize = 64;

@@ -1,11 +1,11 @@
-//! Finds the devices of all backends, and the one that is meant.
+//! Finds the devices of all backends, and selects the named one.
 
 use std::sync::Arc;
 
 use super::device::{Device, Properties};
 use super::{cuda, opencl};
 
-/// In the order in which a GPU is looked for.
+/// In the order of the search for a GPU.
 const BACKENDS: &[Backend] = &[
     Backend { name: cuda::NAME, devices: cuda::devices },
     Backend { name: opencl::NAME, devices: opencl::devices },
@@ -73,8 +73,8 @@ fn named(backend: &str, wanted: &str) -> Result<Arc<dyn Device>, String> {
     })
 }
 
-/// Whether a device is the one of this number, or has this in its name or its driver's. Without
-/// either any is.
+/// Returns whether a device has this number, or this text in its name or its driver's. An empty
+/// text matches any device.
 fn is_meant(properties: &Properties, wanted: &str) -> bool {
     if let Ok(index) = wanted.parse::<usize>() {
         return properties.index == index;

@@ -3,10 +3,10 @@
 //! A session has two bays, each an arena with a stream. While the device works for one, the other is
 //! packed or unpacked.
 //!
-//! Long messages in memory that the engine has lent are not packed: the device copies them from there
-//! and their results to there, while the session borrows their jobs. Input and output of a job never
-//! overlap, so whatever happens to such a copy, the input is as it was. After a failure the outputs are
-//! wiped.
+//! Long messages in memory that the engine has lent are not packed: the device copies them from
+//! there and their results to there, while the session borrows their jobs. Input and output of a
+//! job never overlap, so the input is intact whatever happens to such a copy. After a failure the
+//! outputs are wiped.
 
 use std::sync::Arc;
 
@@ -33,12 +33,12 @@ pub(super) struct GpuSession {
     session_key: Option<Key>,
     /// `None` until it is needed, and after a failure.
     bays: [Option<Bay>; 2],
-    /// Of the batch that is under way.
+    /// The ways of the current batch.
     ways: Ways,
 }
 
-/// A batch and the session that does it. When it is dropped, no copy of it is under way any more, even
-/// if the session has panicked.
+/// A batch and the session that processes it. After its drop, no copy of the batch is in progress
+/// any more, even if the session has panicked.
 struct Underway<'s, 'b, 'j> {
     session: &'s mut GpuSession,
     batch: &'b mut [Job<'j>],
@@ -49,10 +49,10 @@ impl Drop for Underway<'_, '_, '_> {
     fn drop(&mut self) {
         let Underway { session, batch, is_over } = self;
         if !*is_over {
-            // Nothing is known of what was under way, so its memory is given back and wiped. That ends
-            // all copies.
+            // The state of the device's work is unknown, so its memory is given back and wiped.
+            // That ends all copies.
             session.bays = [None, None];
-            // A result may have come down, and another job's tag may not have been checked.
+            // A result may have arrived while another job's tag has not been checked.
             for (index, job) in batch.iter_mut().enumerate() {
                 if job.outcome == Outcome::Pending && session.ways.down(index).is_some() {
                     let length = job.output_length(session.cipher, session.direction);
@@ -64,24 +64,24 @@ impl Drop for Underway<'_, '_, '_> {
     }
 }
 
-/// An arena with what is under way in it.
+/// An arena with the work in progress in it.
 struct Bay {
     channel: Channel,
     plan: Plan,
     limits: Limits,
     steps: Steps,
-    /// What goes straight up and down.
+    /// The stretches that go straight up and down.
     ups: Vec<Stretch>,
     downs: Vec<Stretch>,
-    /// The last key that is not the session's in the plan.
+    /// The plan's last key that is not the session's.
     last_key: LoadedKey,
 }
 
-/// Why the filling of an arena ended.
+/// The reason why the filling of an arena ended.
 enum Filled {
     /// At this job, which did not fit, or at the batch's end.
     Until(usize),
-    /// At this job, which fits no arena of this size.
+    /// At this job, which does not fit any arena of this size.
     TooLong(usize),
 }
 
@@ -107,7 +107,7 @@ impl GpuSession {
         Ok(session)
     }
 
-    /// A bay with at least this arena. It holds nothing that is under way.
+    /// A bay with at least this arena, and no work in progress.
     fn bay(&mut self, turn: usize, arena: usize) -> Result<&mut Bay, EngineError> {
         let (cipher, direction) = (self.cipher, self.direction);
         if self.bays[turn].as_ref().is_some_and(|bay| bay.limits.arena < arena) {
@@ -129,7 +129,8 @@ impl GpuSession {
         }
     }
 
-    /// The arena that suits a batch: small sessions cost little, large ones soon have all.
+    /// The arena size for a batch: small sessions cost little, and large ones soon have the whole
+    /// arena.
     fn arena_for(&self, batch: &[Job<'_>]) -> usize {
         let shape = Shape::of(self.cipher, self.direction);
         let needs = batch.iter().map(|job| {
@@ -179,7 +180,7 @@ impl GpuSession {
         Ok(bay.fill(batch, next, (*cipher, *direction), session_key.is_some(), ways))
     }
 
-    /// Starts what the bay's plan holds.
+    /// Starts the work of the bay's plan.
     fn start(&mut self, turn: usize, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
         let (cipher, direction) = (self.cipher, self.direction);
         let Some(bay) = &mut self.bays[turn] else { return Ok(()) };
@@ -198,8 +199,8 @@ impl GpuSession {
         bay.unpack(batch, cipher, direction).map_err(|error| error.of(&self.engine))
     }
 
-    /// Does a message that is longer than an arena: in pieces, or with a larger arena where the mode
-    /// has no pieces.
+    /// Processes a message that is longer than an arena: in pieces, or with a larger arena if the
+    /// mode has no pieces.
     fn perform_long(
         &mut self,
         turn: usize,
@@ -226,7 +227,7 @@ impl GpuSession {
             );
             return Err(EngineError::Failed { engine: self.engine.clone(), reason });
         }
-        // It was filled before, so all jobs up to this one have their keys.
+        // The bay was filled before, so all jobs up to this one have their keys.
         let _ = self.fill(turn, arena, &mut batch[..=index], index)?;
         self.start(turn, batch)?;
         self.collect(turn, batch)
@@ -275,8 +276,8 @@ impl Bay {
         Ok(())
     }
 
-    /// Plans jobs from `next` on, as many as fit, and rejects those that no engine can do. The error
-    /// is a job without a key.
+    /// Plans jobs from `next` on, as many as fit, and rejects those that no engine can process. The
+    /// error means that a job has no key.
     fn fill(
         &mut self,
         batch: &mut [Job<'_>],
@@ -321,7 +322,8 @@ impl Bay {
         Ok(Filled::Until(batch.len()))
     }
 
-    /// Copies keys, additional data and texts to the arena, and lists what goes straight.
+    /// Copies keys, additional data and texts to the arena, and lists the stretches that go
+    /// straight.
     fn pack(
         &mut self,
         batch: &mut [Job<'_>],
@@ -360,7 +362,7 @@ impl Bay {
         Ok(())
     }
 
-    /// Queues everything for what was packed and listed.
+    /// Queues all work for the packed and listed jobs.
     fn submit(&mut self, direction: Direction) -> Result<(), DeviceError> {
         let Bay { channel, plan, steps, ups, downs, .. } = self;
         let buffers = channel.buffers();
@@ -387,7 +389,7 @@ impl Bay {
         channel.flush()
     }
 
-    /// Waits, and gives the jobs their results. Then nothing is left in the arena but ciphertext.
+    /// Waits, and gives the jobs their results. Afterwards the arena holds only ciphertext.
     fn unpack(
         &mut self,
         batch: &mut [Job<'_>],
@@ -418,7 +420,7 @@ impl Bay {
         Ok(())
     }
 
-    /// Does a message of ECB, CBC or CTR one arena after the other.
+    /// Processes a message of ECB, CBC or CTR one arena after another.
     fn perform_in_pieces(
         &mut self,
         batch: &mut [Job<'_>],
@@ -476,12 +478,12 @@ impl Bay {
     }
 }
 
-/// Wipes what a part has left in the arena, but for ciphertext.
+/// Wipes a part's remains in the arena, except ciphertext.
 fn wipe_arena(arena: &mut [u8], plan: &Plan, direction: Direction) {
     let (used, results) = (plan.used(), plan.texts());
     match direction {
         Direction::Decrypt => wipe(&mut arena[..used.max(results.end)]),
-        // Ciphertext has come down over the texts, but not where results have gone straight.
+        // Ciphertext has overwritten the texts, except where results have gone straight.
         Direction::Encrypt => {
             wipe(&mut arena[..results.start]);
             wipe(&mut arena[results.end..used.max(results.end)]);
@@ -536,14 +538,14 @@ fn text_length(job: &Job<'_>, cipher: Cipher, direction: Direction) -> usize {
     }
 }
 
-/// Bytes of the arena of a session that has not done much yet.
+/// Bytes of the arena of a session that has not processed much yet.
 const LEAST_ARENA: usize = 64 << 10;
 
 /// Bytes of an arena: a few times what keeps a bus busy while the other arena is packed. Only a
 /// message that can't be cut gets a larger one.
 const MOST_ARENA: usize = 8 << 20;
 
-/// For so many bytes of an arena a part has one key, beside the session's.
+/// A part has one key, besides the session's, for this many bytes of an arena.
 const BYTES_FOR_A_KEY: usize = 2_048;
 
 /// Bytes for the table and the key of a message that fills an arena.

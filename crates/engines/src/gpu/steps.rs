@@ -1,4 +1,4 @@
-//! The kernels that a part of a batch takes, in their order, with their arguments.
+//! The kernels for a part of a batch, in their order, with their arguments.
 
 use evener_core::{Cipher, Direction, Mode};
 
@@ -16,7 +16,7 @@ pub(super) struct Steps {
     family: Family,
     /// The device's multiprocessors or compute units.
     units: u32,
-    /// Whether AES's tables are the wide ones.
+    /// True if AES's tables are the wide ones.
     takes_wide: bool,
 }
 
@@ -32,7 +32,8 @@ enum Family {
 impl Family {
     fn of(cipher: Cipher) -> Option<Family> {
         match (cipher, cipher.mode()) {
-            // Blowfish's look-ups depend on the key, and would be in memory that others could time.
+            // Blowfish's look-ups depend on the key, and would be in memory that other programs
+            // could time.
             (Cipher::Enc(_) | Cipher::BfCbc, _) => None,
             (Cipher::ChaCha20Poly1305, _) => Some(Family::ChaCha),
             (Cipher::DesEde3Cbc, _) => Some(Family::Des),
@@ -44,7 +45,7 @@ impl Family {
         }
     }
 
-    /// Bytes of a key's slot, as the kernels have it.
+    /// Bytes of a key's slot in the kernels.
     fn slot(self) -> usize {
         let words = match self {
             Family::Aes => 192,
@@ -56,7 +57,7 @@ impl Family {
     }
 }
 
-/// Whether there are kernels for a cipher.
+/// Returns whether there are kernels for a cipher.
 pub(super) fn performs(cipher: Cipher) -> bool {
     Family::of(cipher).is_some()
 }
@@ -73,7 +74,7 @@ impl Steps {
         self.family.slot()
     }
 
-    /// Whether a part's messages have verdicts.
+    /// Returns whether a part's messages have verdicts.
     pub(super) fn gives_verdicts(self) -> bool {
         self.cipher.is_authenticated() && self.opens()
     }
@@ -82,7 +83,8 @@ impl Steps {
         self.direction == Direction::Decrypt
     }
 
-    /// The rounds of AES, or the sixes of rounds of Camellia. The others have always the same.
+    /// The rounds of AES, or the groups of six rounds of Camellia. The other ciphers have a fixed
+    /// number.
     fn rounds(self) -> u32 {
         match self.family {
             Family::Camellia => 3 + u32::from(self.key_words() > 4),
@@ -90,7 +92,7 @@ impl Steps {
         }
     }
 
-    /// The words of a key; of XTS, of either.
+    /// The words of a key; for XTS, of one of the two.
     fn key_words(self) -> u32 {
         (self.cipher.key_length() / 4) as u32 / self.keys_in_one()
     }
@@ -99,8 +101,7 @@ impl Steps {
         if self.cipher.mode() == Mode::Xts { 2 } else { 1 }
     }
 
-    /// Queues the expansion of `count` keys, which lie at `raw` in the input, into the slots from
-    /// `slot` on.
+    /// Queues the expansion of `count` keys, at `raw` in the input, into the slots from `slot` on.
     pub(super) fn expand(
         self,
         channel: &mut Channel,
@@ -138,7 +139,7 @@ impl Steps {
         channel.zero_from(channel.buffers().keys, slot, count * slot)
     }
 
-    /// Queues what computes a part.
+    /// Queues the kernels that compute a part.
     pub(super) fn compute(self, channel: &mut Channel, plan: &Plan) -> Result<(), DeviceError> {
         match (self.cipher.mode(), self.opens()) {
             (Mode::Gcm | Mode::Poly1305, false) => {
@@ -159,7 +160,7 @@ impl Steps {
         }
     }
 
-    /// What messages have before their text is read: a tweak, a one-time key.
+    /// Queues the kernels that run before the texts are read: for a tweak, or a one-time key.
     fn prepare(self, channel: &mut Channel, plan: &Plan) -> Result<(), DeviceError> {
         let Buffers { input, keys, scratch, .. } = channel.buffers();
         let (input, keys, scratch) = (Buffer(input), Buffer(keys), Buffer(scratch));
@@ -177,7 +178,7 @@ impl Steps {
         }
     }
 
-    /// What reads and writes the texts.
+    /// Queues the kernel that reads and writes the texts.
     fn crypt(self, channel: &mut Channel, plan: &Plan) -> Result<(), DeviceError> {
         let Buffers { input, output, keys, scratch } = channel.buffers();
         let (input, output, keys) = (Buffer(input), Buffer(output), Buffer(keys));
@@ -226,7 +227,7 @@ impl Steps {
         }
     }
 
-    /// What makes tags, or verdicts.
+    /// Queues the kernels that make tags or verdicts.
     fn authenticate(self, channel: &mut Channel, plan: &Plan) -> Result<(), DeviceError> {
         let Buffers { input, output, keys, scratch } = channel.buffers();
         let (input, output, keys) = (Buffer(input), Buffer(output), Buffer(keys));

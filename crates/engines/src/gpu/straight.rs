@@ -1,8 +1,8 @@
-//! Which messages of a batch are copied straight between lent memory and the device.
+//! The messages of a batch that are copied straight between lent memory and the device.
 //!
-//! A copy is a call of the driver, which takes some microseconds however little it copies. So messages
-//! go straight only in stretches of at least [`LEAST`] bytes that lie one behind the other; the others
-//! are packed in the arena.
+//! A copy is a call of the driver, which takes some microseconds however little it copies. So
+//! messages go straight only in contiguous stretches of at least [`LEAST`] bytes; the rest are
+//! packed in the arena.
 
 use evener_core::{Cipher, Direction, Job, Outcome, Padding};
 
@@ -10,7 +10,7 @@ use super::lent::{Lending, Now};
 use super::plan::BLOCK;
 use super::sys::Lease;
 
-/// For each job of a batch the lent memory of its input and of its output, where they go straight.
+/// For each job of a batch, the lent memory of its input and of its output, if they go straight.
 #[derive(Default)]
 pub(super) struct Ways {
     up: Vec<Option<Lease>>,
@@ -18,7 +18,7 @@ pub(super) struct Ways {
 }
 
 impl Ways {
-    /// Looks where the jobs of a batch lie.
+    /// Finds the lent memory of a batch's jobs.
     pub(super) fn look(
         &mut self,
         batch: &[Job<'_>],
@@ -29,7 +29,7 @@ impl Ways {
         let (now, least) = (lending.now(), lending.least);
         let is_pending = |job: &Job<'_>| job.outcome == Outcome::Pending;
         mark(&mut self.up, batch, (&now, least), |job| {
-            // The last block of a padded message is not all in the input.
+            // The last block of a padded message is not entirely in the input.
             let is_padded = direction == Direction::Encrypt && job.padding == Padding::Pkcs7;
             (is_pending(job) && !is_padded).then_some(job.input)
         });
@@ -56,7 +56,7 @@ impl Ways {
     }
 }
 
-/// Finds the memory of each job's bytes, and keeps what belongs to long stretches.
+/// Finds the memory of each job's bytes, and keeps it for long stretches.
 fn mark(
     side: &mut Vec<Option<Lease>>,
     batch: &[Job<'_>],
@@ -64,7 +64,7 @@ fn mark(
     bytes_of: impl for<'j> Fn(&'j Job<'_>) -> Option<&'j [u8]>,
 ) {
     side.clear();
-    // The stretch so far: its first job, its length and where it ends.
+    // The stretch so far: its first job, its length and its end.
     let (mut first, mut length, mut end) = (0, 0_usize, None);
     for (index, job) in batch.iter().enumerate() {
         let bytes = bytes_of(job).unwrap_or_default();
@@ -92,6 +92,6 @@ fn drop_if_short(side: &mut [Option<Lease>], first: usize, length: usize, least:
     }
 }
 
-/// Bytes of the shortest stretch that goes straight. At 10 GB/s a processor copies so many in 3 µs,
-/// about the time of a driver's call. Not measured on a GPU.
+/// Bytes of the shortest stretch that goes straight. At 10 GB/s a processor copies this many in 3
+/// µs, about the time of a driver's call. Not measured on a GPU.
 pub(super) const LEAST: usize = 32 << 10;

@@ -9,8 +9,8 @@ use evener_core::wipe;
 
 use super::device::{Buffer, Device, DeviceError, Launch, Place, Stream};
 
-/// Page-locked memory of the host. It is wiped before it is freed, which is when it was dropped and
-/// no [`Lease`] of it is left.
+/// Page-locked memory of the host. It is wiped and freed once it was dropped and no [`Lease`] of it
+/// is left.
 pub(crate) struct Pinned(Arc<Pages>);
 
 /// Keeps page-locked memory from being freed; gives no access to its bytes.
@@ -20,21 +20,21 @@ pub(super) struct Lease(Arc<Pages>);
 struct Pages {
     start: NonNull<u8>,
     length: usize,
-    /// Gives the memory back; keeps alive what it came from.
+    /// Gives the memory back; keeps its source alive.
     release: Option<Box<dyn FnOnce() + Send>>,
 }
 
-// SAFETY: it owns its bytes as a `Box<[u8]>` does, and what releases them is `Send`. Only the one
-// `Pinned` gives access to them, under the usual rules of borrowing; a `Lease` gives none.
+// SAFETY: it owns its bytes as a `Box<[u8]>` does, and `release` is `Send`. Only the one `Pinned`
+// gives access to them, under the usual rules of borrowing; a `Lease` gives none.
 unsafe impl Send for Pages {}
-// SAFETY: as above; what releases them is called by `drop`, which has them alone.
+// SAFETY: as above; `release` is called by `drop`, which has exclusive access.
 unsafe impl Sync for Pages {}
 
 impl Pinned {
     /// Takes over memory from a backend.
     ///
     /// # Safety
-    /// `start` must point to `length` initialised bytes that nobody else uses until `release` is
+    /// `start` must point to `length` initialised bytes that no other code uses until `release` is
     /// called.
     pub(crate) unsafe fn new(
         start: NonNull<u8>,
@@ -53,20 +53,21 @@ impl Deref for Pinned {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: `new` was promised so many initialised bytes, until `Pages` releases them.
+        // SAFETY: `new` was promised this many initialised bytes, until `Pages` releases them.
         unsafe { slice::from_raw_parts(self.0.start.as_ptr(), self.0.length) }
     }
 }
 
 impl DerefMut for Pinned {
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `deref`; nobody else gives access to them, and `self` is borrowed alone.
+        // SAFETY: as in `deref`; nothing else gives access to them, and `self` is borrowed
+        // exclusively.
         unsafe { slice::from_raw_parts_mut(self.0.start.as_ptr(), self.0.length) }
     }
 }
 
 impl Lease {
-    /// Whether all these bytes lie in the memory.
+    /// Returns whether all these bytes are in the memory.
     pub(super) fn holds(&self, bytes: &[u8]) -> bool {
         let start = self.0.start.addr().get();
         let from = bytes.as_ptr().addr().checked_sub(start);
@@ -74,7 +75,7 @@ impl Lease {
         end.is_some_and(|end| end <= self.0.length)
     }
 
-    /// Whether both are of the same memory.
+    /// Returns whether both are of the same memory.
     pub(super) fn is(&self, other: &Lease) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -92,7 +93,7 @@ impl Drop for Pages {
 
 /// Bytes of lent memory that the device copies without an arena, and their place on the device.
 pub(super) struct Stretch {
-    /// With exposed provenance.
+    /// Address with exposed provenance.
     address: usize,
     length: usize,
     /// Offset in the input or the output.
@@ -113,8 +114,8 @@ impl Stretch {
         Stretch { address, length: bytes.len(), at, lease: lease.clone() }
     }
 
-    /// Adds a stretch to a list, and joins it with the last one if it follows both in the host's memory
-    /// and in the device's.
+    /// Adds a stretch to a list, or extends the last one if the new one follows it both in the
+    /// host's memory and in the device's.
     pub(super) fn add_to(self, list: &mut Vec<Stretch>) {
         match list.last_mut() {
             Some(last)
@@ -129,14 +130,14 @@ impl Stretch {
     }
 }
 
-/// A stream with an arena of page-locked memory and the device memory that belongs to it. What the
-/// host puts into the arena goes to the same offsets of the input, and what the device puts into the
-/// output comes to the same offsets of the arena.
+/// A stream with an arena of page-locked memory and the device memory that belongs to it. Bytes
+/// that the host writes to the arena go to the same offsets of the input, and bytes that the device
+/// writes to the output come to the same offsets of the arena.
 pub(super) struct Channel {
     // First, because dropping it ends all copies to and from the arena and lent memory.
     stream: Box<dyn Stream>,
     arena: Pinned,
-    /// Of the lent memory that is copied since the last wait.
+    /// Leases of the lent memory copied since the last wait.
     leases: Vec<Lease>,
     buffers: Buffers,
     is_busy: bool,
@@ -155,7 +156,7 @@ pub(super) struct Buffers {
 /// The bytes of a channel's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sizes {
-    /// Of the arena, and of input and output.
+    /// Bytes of the arena, and of input and output.
     pub(super) arena: usize,
     pub(super) keys: usize,
     pub(super) scratch: usize,
@@ -178,7 +179,7 @@ impl Channel {
         self.buffers
     }
 
-    /// The arena, once the device has done with it.
+    /// The arena, once the device has finished with it.
     pub(super) fn arena(&mut self) -> Result<&mut [u8], DeviceError> {
         self.wait()?;
         Ok(&mut self.arena)
@@ -188,8 +189,8 @@ impl Channel {
     pub(super) fn upload(&mut self, length: usize) -> Result<(), DeviceError> {
         let (from, to) = (&self.arena[..length], Place { buffer: self.buffers.input, offset: 0 });
         self.is_busy = true;
-        // SAFETY: the arena lives until the stream is dropped, and `arena`, which alone lends it
-        // out, waits until the stream has finished.
+        // SAFETY: the arena lives until the stream is dropped, and `arena`, the only access to it,
+        // waits until the stream has finished.
         unsafe { self.stream.copy_up(from.as_ptr(), from.len(), to) }
     }
 
@@ -207,9 +208,9 @@ impl Channel {
         self.hold(&from.lease);
         let host = ptr::with_exposed_provenance::<u8>(from.address);
         let to = Place { buffer: self.buffers.input, offset: from.at };
-        // SAFETY: the lease keeps the memory allocated until the stream has finished. Nobody writes to
-        // it until then: `session` alone makes stretches, of inputs that its jobs borrow, and its
-        // `Underway` ends all copies before the borrow of the jobs ends, on every way out.
+        // SAFETY: the lease keeps the memory allocated until the stream has finished. Nothing
+        // writes to it until then: only `session` makes stretches, of inputs that its jobs borrow,
+        // and its `Underway` ends all copies before the borrow of the jobs ends, on every way out.
         unsafe { self.stream.copy_up(host, from.length, to) }
     }
 
@@ -218,8 +219,8 @@ impl Channel {
         self.hold(&to.lease);
         let host = ptr::with_exposed_provenance_mut::<u8>(to.address);
         let from = Place { buffer: self.buffers.output, offset: to.at };
-        // SAFETY: as in `upload_straight`, of outputs that jobs borrow alone; `session` looks at one
-        // only after it has waited for the channel.
+        // SAFETY: as in `upload_straight`, for outputs that jobs borrow exclusively; `session`
+        // reads one only after it has waited for the channel.
         unsafe { self.stream.copy_down(from, host, to.length) }
     }
 
@@ -231,11 +232,11 @@ impl Channel {
         }
     }
 
-    /// Queues a kernel of ours.
+    /// Queues one of the engine's kernels.
     pub(super) fn launch(&mut self, launch: &Launch<'_>) -> Result<(), DeviceError> {
         self.is_busy = true;
-        // SAFETY: `steps` alone makes launches, each with the parameters that stand in the kernel's
-        // source; the kernels access what the plan has laid out, which fits the channel's sizes.
+        // SAFETY: only `steps` makes launches, each with the parameters in the kernel's source; the
+        // kernels access only the plan's layout, which fits the channel's sizes.
         unsafe { self.stream.launch(launch) }
     }
 
@@ -255,25 +256,25 @@ impl Channel {
         self.stream.zero(Place { buffer, offset }, length.next_multiple_of(4))
     }
 
-    /// From here on takes the device's own time of what is queued.
+    /// Starts to measure the device's own time of the commands that follow.
     pub(super) fn begin_timing(&mut self) -> Result<(), DeviceError> {
         self.stream.begin_timing()
     }
 
-    /// Waits until the device has done everything; returns the seconds that it took for what was queued
-    /// since [`Channel::begin_timing`].
+    /// Waits until the device has executed all commands; returns its seconds for those queued since
+    /// [`Channel::begin_timing`].
     pub(super) fn end_timing(&mut self) -> Result<f64, DeviceError> {
         let seconds = self.stream.end_timing()?;
         self.wait()?;
         Ok(seconds)
     }
 
-    /// Makes the device start.
+    /// Makes the device start on the queued commands.
     pub(super) fn flush(&mut self) -> Result<(), DeviceError> {
         self.stream.flush()
     }
 
-    /// Waits until the device has done everything.
+    /// Waits until the device has executed all commands.
     pub(super) fn wait(&mut self) -> Result<(), DeviceError> {
         if self.is_busy {
             self.stream.finish()?;

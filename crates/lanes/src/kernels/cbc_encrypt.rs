@@ -57,8 +57,8 @@ pub(super) unsafe fn process<V: Vector, const WORDS: usize, const ROUNDS: usize>
     let Room { own, plan, idle } = &mut *work.room;
     let lanes = GROUPS * V::BLOCKS;
     let mut rest = batch;
-    // SAFETY: the caller's promise; a plan has only jobs whose shape is sound, in rows of at
-    // most as many as there are lanes.
+    // SAFETY: the caller's promise; a plan has only jobs whose shape is sound, in rows of at most
+    // as many as there are lanes.
     unsafe {
         let shared = work.shared.map(|keys| Shared::<V>::load::<ROUNDS>(keys));
         loop {
@@ -95,7 +95,7 @@ pub(super) unsafe fn process<V: Vector, const WORDS: usize, const ROUNDS: usize>
 }
 
 /// Encrypts jobs from the front of the batch while they form rows of one length with the session's
-/// key and no padding; returns the others. For short jobs, planning rows would double the time, and
+/// key and no padding; returns the rest. For short jobs, planning rows would double the time, and
 /// rows of one length can follow each other without a pause.
 ///
 /// # Safety
@@ -134,7 +134,7 @@ unsafe fn uniform<'j, 'a, V: Vector, const ROUNDS: usize>(
 struct LikeJobs<'j, 'a, V> {
     batch: &'j mut [Job<'a>],
     length: usize,
-    /// Whether to write aligned outputs past the caches.
+    /// True if aligned outputs are to be written past the caches.
     stream: bool,
     /// The rows prepared last, indexed by number modulo the array's length.
     slots: [Slot<V>; SLOTS],
@@ -160,10 +160,10 @@ impl<'j, 'a, V: Vector> LikeJobs<'j, 'a, V> {
     }
 }
 
-// SAFETY: a row's jobs have inputs and outputs of the length, as `prepare` has seen, and are
+// SAFETY: a row's jobs have inputs and outputs of the length, as `prepare` has checked, and are
 // borrowed for as long as this is.
 unsafe impl<V: Vector> Rows<V> for LikeJobs<'_, '_, V> {
-    /// Checks the row's jobs, and sets their later outcome.
+    /// Checks the row's jobs, and sets their outcome in advance.
     #[inline(always)]
     unsafe fn prepare(&mut self, row: usize) -> bool {
         let lanes = GROUPS * V::BLOCKS;
@@ -235,8 +235,8 @@ impl<V: Vector> Row<V> {
     /// Puts jobs of a window into lanes.
     ///
     /// # Safety
-    /// The CPU has the instructions of `V`. There are at most as many places as lanes, and
-    /// at them jobs of sound shape.
+    /// The CPU has the instructions of `V`. There are at most as many places as lanes, all of jobs
+    /// of sound shape.
     #[inline(always)]
     unsafe fn new(window: &mut [Job<'_>], places: &[u16], idle: &mut IdleOutput) -> Row<V> {
         // SAFETY: an IV is one block, and a tail shorter than one.
@@ -281,7 +281,7 @@ impl<V: Vector> Row<V> {
     /// Encrypts the row.
     ///
     /// # Safety
-    /// The CPU has the instructions of `V`. The jobs are still as they were.
+    /// The CPU has the instructions of `V`. The jobs have not changed.
     #[inline(always)]
     unsafe fn encrypt<K: Keys<V>, const ROUNDS: usize>(
         &mut self,
@@ -297,7 +297,8 @@ impl<V: Vector> Row<V> {
             }
             self.places.first = start;
             self.places.stream = stream && self.are_aligned();
-            // SAFETY: no lane's message ends before `end`, and idle lanes have as much.
+            // SAFETY: no lane's message ends before `end`, and idle lanes have buffers of that
+            // length.
             unsafe {
                 encrypt_lanes::<V, _, ROUNDS>(
                     keys,
@@ -312,8 +313,8 @@ impl<V: Vector> Row<V> {
         self.tails.as_flattened_mut().zeroize();
     }
 
-    /// Switches lanes from whole blocks to tails and from tails to idle at the next such block of
-    /// the row, and returns that block.
+    /// Switches the lanes that change at this block of the row from whole blocks to tails, or from
+    /// tails to idle, and returns the block.
     #[inline(always)]
     fn turn(&mut self, block: usize, idle: &mut IdleOutput) -> usize {
         for lane in 0..GROUPS * V::BLOCKS {
@@ -342,7 +343,7 @@ impl<V: Vector> Row<V> {
         block
     }
 
-    /// Whether every output is a multiple of a line.
+    /// Returns whether every output address is a multiple of a line.
     #[inline(always)]
     fn are_aligned(&self) -> bool {
         let bits = self.places.output.iter().fold(0, |bits, place| bits | place.addr());
@@ -350,7 +351,7 @@ impl<V: Vector> Row<V> {
     }
 }
 
-/// An address from which `block` blocks further on is `place`.
+/// The address that is `block` blocks before `place`.
 #[inline(always)]
 fn back(place: *mut u8, block: usize) -> *mut u8 {
     place.wrapping_sub(block * BLOCK)

@@ -45,15 +45,15 @@ pub(super) const MAX_LANES: usize = GROUPS * MAX_BLOCKS;
 /// A line in bytes.
 pub(super) const LINE: usize = LINE_BLOCKS * BLOCK;
 
-/// How many lines ahead the input is prefetched. A line of all lanes takes four steps, 40 to 60 ns,
-/// so this covers 250 to 350 ns: the latency of memory under the load of 64 streams.
+/// Number of lines by which the input is prefetched ahead. A line of all lanes takes four steps, 40
+/// to 60 ns, so this covers 250 to 350 ns: the latency of memory under the load of 64 streams.
 pub(super) const INPUT_AHEAD: usize = 6;
 
-/// How many lines ahead the output is prefetched. Only stores need it, and they wait in their own
-/// queue.
+/// Number of lines by which the output is prefetched ahead. Only stores need it, and they wait in
+/// their own queue.
 pub(super) const OUTPUT_AHEAD: usize = 2;
 
-/// The next input and output address of each lane, and how to write.
+/// The next input and output address of each lane, and the way to write.
 pub(super) struct Places {
     pub(super) input: [*const u8; MAX_LANES],
     pub(super) output: [*mut u8; MAX_LANES],
@@ -64,7 +64,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// Nowhere.
+    /// Null pointers.
     #[inline(always)]
     pub(super) fn new() -> Places {
         Places {
@@ -85,7 +85,7 @@ pub(super) trait Keys<V> {
     unsafe fn key(&self, round: usize, group: usize) -> V;
 }
 
-/// One key for all lanes, kept in registers where there are enough of them.
+/// One key for all lanes, kept in registers if there are enough of them.
 pub(super) struct Shared<V>([V; MAX_ROUND_KEYS]);
 
 impl<V: Vector> Shared<V> {
@@ -139,9 +139,9 @@ impl<V: Vector> Keys<V> for RoundKeys<MAX_LANES> {
 /// calls.
 ///
 /// # Safety
-/// The CPU has the instructions of `V`. From every lane's places, `places.first` blocks further
-/// on, `blocks` blocks may be read and written. Lanes write to different places, or what they
-/// write is not wanted.
+/// The CPU has the instructions of `V`. From `places.first` blocks after every lane's places,
+/// `blocks` blocks may be read and written. Lanes write to different places, or their output is not
+/// needed.
 #[inline(always)]
 pub(super) unsafe fn encrypt_lanes<V: Vector, K: Keys<V>, const ROUNDS: usize>(
     keys: &K,
@@ -160,7 +160,7 @@ pub(super) unsafe fn encrypt_lanes<V: Vector, K: Keys<V>, const ROUNDS: usize>(
     let lines = (blocks - lead) / LINE_BLOCKS;
     let (first, end) = (places.first, places.first + blocks);
     let lines_end = first + lead + lines * LINE_BLOCKS;
-    // SAFETY: each block from `first` to `end` is done once: the lead, the lines, the rest.
+    // SAFETY: each block from `first` to `end` is encrypted once: the lead, the lines, the rest.
     unsafe {
         for block in first..first + lead {
             encrypt_block::<V, K, ROUNDS>(keys, chain, places, block);
@@ -170,7 +170,7 @@ pub(super) unsafe fn encrypt_lanes<V: Vector, K: Keys<V>, const ROUNDS: usize>(
             encrypt_lines::<V, K, ROUNDS>(keys, chain, places, start, lines, reach / LINE_BLOCKS);
         }
         if lines_end < end {
-            // A later call does the rest of this line, and the line to prefetch must have been
+            // A later call encrypts the rest of this line, and the line to prefetch must have been
             // requested by then.
             let left = reach.saturating_sub(lines_end - first) / LINE_BLOCKS;
             for group in 0..GROUPS {
@@ -366,8 +366,8 @@ unsafe fn encrypt_rounds<V: Vector, K: Keys<V>>(
 }
 
 /// Encrypts blocks of lanes that each have a register of their own: a block goes straight from its
-/// place to its lane and from there to its place. The inputs and outputs begin at `places` and so
-/// many bytes behind.
+/// place to its lane and from there to its place. The inputs and outputs begin this many bytes
+/// after `places`.
 ///
 /// # Safety
 /// As for [`encrypt_lanes`]; a register is one lane.
@@ -386,7 +386,7 @@ pub(super) unsafe fn encrypt_straight<V: Vector, K: Keys<V>, const ROUNDS: usize
     }
     // SAFETY: the caller's promise; each block is loaded and stored once.
     unsafe {
-        // By pairs, which take one instruction to load and one to store.
+        // In pairs, which take one instruction to load and one to store.
         for _ in 0..blocks / 2 {
             let (mut first, mut second) = (*chain, *chain);
             for group in 0..GROUPS {

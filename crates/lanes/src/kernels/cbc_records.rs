@@ -23,8 +23,8 @@ use super::vector::{BLOCK, Block, MAX_BLOCKS, Vector};
 /// Encrypts records in CBC mode, one per lane.
 ///
 /// # Safety
-/// The CPU has the instructions of `V`. `ROUNDS` is that of the records' cipher, which is AES
-/// in CBC mode, to be encrypted.
+/// The CPU has the instructions of `V`. `ROUNDS` is that of the records' cipher, which is AES in
+/// CBC mode, to be encrypted.
 #[inline(always)]
 pub(super) unsafe fn encrypt_cbc<V: Vector, const ROUNDS: usize>(
     keys: &SharedKeys,
@@ -70,7 +70,7 @@ unsafe fn encrypt_blocks<V: Vector, const ROUNDS: usize>(
     mut first: usize,
 ) -> usize {
     let lanes = GROUPS * V::BLOCKS;
-    // SAFETY: `first + lanes` records are there, so that every register is in the buffers.
+    // SAFETY: `first + lanes` records exist, so every register is in the buffers.
     unsafe {
         while field.count - first >= lanes {
             let mut chain = [V::splat(&[0; BLOCK]); GROUPS];
@@ -111,8 +111,8 @@ impl<'a, V: Vector> FullRows<'a, V> {
     }
 }
 
-// SAFETY: `first` and `rows` are such that all rows are there, and `Records` are no shorter than
-// they say.
+// SAFETY: `first` and `rows` are such that all rows exist, and `Records` are no shorter than they
+// state.
 unsafe impl<V: Vector> Rows<V> for FullRows<'_, V> {
     #[inline(always)]
     unsafe fn prepare(&mut self, row: usize) -> bool {
@@ -128,7 +128,7 @@ unsafe impl<V: Vector> Rows<V> for FullRows<'_, V> {
 
     #[inline(always)]
     unsafe fn ivs(&self, row: usize) -> [V; GROUPS] {
-        // SAFETY: the row's IVs are there.
+        // SAFETY: the row's IVs exist.
         unsafe {
             let ivs = self.field.ivs.add((self.first + row * GROUPS * V::BLOCKS) * BLOCK);
             let mut chain = [V::load(ivs); GROUPS];
@@ -195,7 +195,7 @@ unsafe fn encrypt_row<V: Vector, const ROUNDS: usize>(
 }
 
 impl Field {
-    /// Whether there are no gaps and messages are whole blocks.
+    /// Returns whether records have no gaps and are whole blocks.
     #[inline(always)]
     fn is_packed(&self) -> bool {
         self.input_stride == self.length && self.output_stride == self.length
@@ -219,7 +219,7 @@ impl Field {
     #[inline(always)]
     unsafe fn last_blocks<V: Vector>(&self, places: &Places, may_pass: bool) -> [V; GROUPS] {
         let (whole, tail) = (self.length / BLOCK * BLOCK, self.length % BLOCK);
-        // SAFETY: reads within the input, as the caller and the tail's length say.
+        // SAFETY: reads are within the input, by the caller's promise and the tail's length.
         unsafe {
             let padding = V::splat(&PADDING[tail]);
             let mut plain = [padding; GROUPS];

@@ -18,9 +18,9 @@ use super::vector::{LINE_BLOCKS, Vector};
 /// Rows of as many messages as there are lanes, all of one length.
 ///
 /// # Safety
-/// When [`Rows::prepare`] has said that a row is there, the row's messages may be read and their
-/// outputs written, at the places that [`Rows::places`] says, until the row two after it has been
-/// prepared.
+/// After [`Rows::prepare`] has returned true for a row, the row's messages may be read and their
+/// outputs written, at the places that [`Rows::places`] returns, until the row two after it has
+/// been prepared.
 pub(super) unsafe trait Rows<V> {
     /// Prepares the row with this number; returns whether it exists. Called for each row in order,
     /// up to the first that does not exist.
@@ -51,8 +51,8 @@ pub(super) unsafe fn encrypt_rows<V: Vector, R: Rows<V>, K: Keys<V>, const ROUND
     lines: usize,
 ) -> usize {
     const SHARE: usize = GROUPS / LINE_BLOCKS;
-    // SAFETY: every line of the rows is loaded before it is used, and stored, once each, while
-    // its row is the current one or next to it. What is asked for ahead of time is not accessed.
+    // SAFETY: every line of the rows is loaded before it is used, and stored, once each, while its
+    // row is the current one or next to it. A prefetch does not access memory.
     unsafe {
         if is_straight::<V>() {
             let mut row = 0;
@@ -161,6 +161,6 @@ fn at_output<V, R: Rows<V>>(rows: &R, (row, line): (usize, usize)) -> (&Places, 
     (places, output + line * LINE)
 }
 
-/// Messages of up to this many lines usually lie so close together that the hardware prefetches
+/// Messages of up to this many lines are usually so close together that the hardware prefetches
 /// them.
 const LINES_FOLLOWED: usize = 4;

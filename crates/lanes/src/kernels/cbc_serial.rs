@@ -1,9 +1,9 @@
-//! CBC encryption of one message: block after block, each of which waits for the one before.
+//! CBC encryption of one message, block after block: each waits for the one before.
 //!
-//! That takes the latency of AES's rounds and nothing more: the last round of a block, in which a
-//! round key is added to its result, adds the next block's text and its first round key as well,
-//! which are at hand before. What comes out is where the next block's rounds begin, and the
-//! ciphertext is made from that by the way.
+//! That takes only the latency of AES's rounds: the last round of a block, which adds a round key
+//! to its result, also adds the next block's text and first round key, which are ready before. The
+//! result is the state in which the next block's rounds begin, and the ciphertext is computed from
+//! it in parallel.
 
 use super::parallel::Text;
 use super::schedule::{MAX_ROUND_KEYS, OneKey};
@@ -14,7 +14,7 @@ use super::vector::{BLOCK, Vector};
 /// # Safety
 /// The CPU has the instructions of `V`, which has registers of one block. `length` bytes may be
 /// read from the text's input and written to its output, which does not overlap unless it is the
-/// same or begins before; they are whole blocks, one at least.
+/// same or begins before; they are whole blocks, at least one.
 #[inline(always)]
 pub(super) unsafe fn encrypt<V: Vector, const ROUNDS: usize>(keys: &impl OneKey<V>, text: &Text) {
     const { assert!(V::BLOCKS == 1) }

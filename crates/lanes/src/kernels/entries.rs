@@ -1,5 +1,5 @@
 //! The entry points of ECB, CBC and CTR: for each instruction set one function for each mode,
-//! direction and length of keys, compiled with that set's target features.
+//! direction and key length, compiled with that set's target features.
 
 use evener_core::{Cipher, Direction, Iv, Job, Mode, Records};
 
@@ -9,7 +9,7 @@ use super::{
     vector,
 };
 
-/// Registers of one block, where blocks are done one after another.
+/// Registers of one block, for blocks that are processed one after another.
 #[cfg(target_arch = "x86_64")]
 type Single = vector::AesNi;
 #[cfg(target_arch = "aarch64")]
@@ -143,7 +143,7 @@ macro_rules! entries {
             }
 
             /// # Safety
-            /// The CPU has the features. The text is there, and whole blocks except for CTR.
+            /// The CPU has the features. The text is valid, and whole blocks except for CTR.
             #[target_feature(enable = $features)]
             unsafe fn transform<M: parallel::Mode, const ROUNDS: usize>(
                 keys: &SingleKeys,
@@ -154,7 +154,7 @@ macro_rules! entries {
             }
 
             /// # Safety
-            /// The CPU has the features. The text is there, and whole blocks, one at least.
+            /// The CPU has the features. The text is valid, and whole blocks, at least one.
             #[target_feature(enable = $features)]
             unsafe fn encrypt_chain<const ROUNDS: usize>(keys: &SingleKeys, text: &parallel::Text) {
                 // SAFETY: the caller's promise.
@@ -176,8 +176,7 @@ macro_rules! entries {
             }
 
             /// # Safety
-            /// The CPU has the features. The records are of the mode, the direction and the
-            /// length of keys.
+            /// The CPU has the features. The records have this mode, direction and key length.
             #[target_feature(enable = $features)]
             unsafe fn transform_records<M: parallel::Mode, const ROUNDS: usize>(
                 keys: &SharedKeys,

@@ -5,8 +5,8 @@
 //! *span* of 256 blocks, whose counters differ only in the last byte, the states after the first
 //! round differ by a value that depends only on this byte and the key. After the second round, the
 //! states of two spans differ by one constant block. So the states of a message's first span come
-//! from a table for the key, and those of other spans by adding one block. The tables are read in
-//! the order of the counters, which are not secret.
+//! from a table for the key, and adding one block gives those of every other span. The tables are
+//! read in the order of the counters, which are not secret.
 
 use crate::boxed::{Aligned, zeros};
 
@@ -19,7 +19,7 @@ pub(super) const SPAN: usize = 256;
 /// The next round.
 pub(super) const NEXT_ROUND: usize = 3;
 
-/// How many states [`Counters::fill`] makes at once.
+/// Number of states that [`Counters::fill`] makes at once.
 const AT_ONCE: usize = 4;
 
 /// A message's first two counters are not for its text: the tables begin after them.
@@ -30,8 +30,8 @@ pub(super) trait States<V> {
     /// The states after the second round of the next `N` registers of counters.
     ///
     /// # Safety
-    /// The CPU has the instructions of `V`. A span is a multiple of so many, and the text has as
-    /// many blocks.
+    /// The CPU has the instructions of `V`. A span is a multiple of `N` registers, and the text has
+    /// at least that many blocks left.
     unsafe fn next_states<const N: usize>(&mut self) -> [V; N];
 }
 
@@ -53,9 +53,9 @@ impl FirstRounds {
         FirstRounds { changes: [[0; BLOCK]; SPAN], states: [[0; BLOCK]; SPAN], count: 0 }
     }
 
-    /// Empty tables on the heap; `None` where there is no memory for them.
+    /// Empty tables on the heap; `None` if there is no memory for them.
     pub(super) fn zeroed() -> Option<Aligned<FirstRounds>> {
-        // SAFETY: all of it are numbers.
+        // SAFETY: every field is a number or an array of numbers.
         unsafe { zeros() }
     }
 
@@ -208,10 +208,11 @@ impl<V: Carryless> States<V> for Counters<'_, V> {
 
 impl<V: Carryless> Counters<'_, V> {
     /// Makes the first `count` states of the table, a multiple of [`AT_ONCE`]: with one block in a
-    /// register, a loop of its own takes fewer instructions than to do so on the way.
+    /// register, a separate loop takes fewer instructions than making them one by one.
     ///
     /// # Safety
-    /// The CPU has the instructions of `V`, whose registers have one block; there are the changes.
+    /// The CPU has the instructions of `V`, whose registers have one block; the changes have been
+    /// made.
     #[inline(always)]
     unsafe fn fill(&mut self, count: usize) {
         let FirstRounds { changes, states, .. } = &mut *self.tables;
@@ -247,10 +248,10 @@ impl<V: Carryless> Counters<'_, V> {
     }
 }
 
-/// Counters that begin anywhere: nothing of one is used for another.
+/// Counters that begin anywhere and share no work.
 pub(super) struct AnyCounters<'a, V> {
     keys: &'a SharedKeys,
-    /// The next register of them, as little-endian numbers.
+    /// The next register of counters, as little-endian numbers.
     next: V,
 }
 

@@ -1,11 +1,11 @@
 //! GCM (NIST SP 800-38D) of several messages at once.
 //!
 //! For a short message (a few blocks of counter mode, a few products) a library spends most of its
-//! time on the fixed work of each message. Here a group has as many messages as a register has
-//! lanes. The blocks of each message use separate registers. The fixed work of a message (the block
-//! that hides its tag, the block of lengths, the reduction, the tag) is done for the whole group in
-//! one register. Registers are independent of each other, within a message and across groups, so
-//! that the CPU processes several at once.
+//! time on the fixed work of each message. Here a group has one message for each lane of a
+//! register. The blocks of each message use separate registers. One register does the fixed work
+//! (the block that hides the tag, the block of lengths, the reduction, the tag) for the whole
+//! group. Registers are independent of each other, within a message and across groups, so the CPU
+//! processes several at once.
 
 use evener_core::{Cipher, Direction, Job, Key, Outcome, Padding, Rejection};
 use zeroize::Zeroize;
@@ -68,7 +68,7 @@ pub(super) unsafe fn process<V: Carryless, const ENCRYPT: bool, const ROUNDS: us
     // live until the batch is done, so equal addresses are equal keys.
     let mut expanded: Option<&Key> = None;
     let mut next = 0;
-    // SAFETY: the caller's promise. A group's jobs have been checked; they stay where they are.
+    // SAFETY: the caller's promise. A group's jobs have been checked and do not move.
     unsafe {
         loop {
             let mut group = Group::empty();
@@ -125,8 +125,8 @@ pub(super) unsafe fn process<V: Carryless, const ENCRYPT: bool, const ROUNDS: us
     }
 }
 
-/// A faster check than [`Job::check`], for short jobs without padding: whether the lengths are
-/// valid.
+/// Returns whether a short job without padding has valid lengths: a faster check than
+/// [`Job::check`].
 #[inline(always)]
 fn is_plain(job: &Job<'_>, cipher: Cipher, direction: Direction) -> bool {
     const SHORT: usize = 1 << 30;
@@ -169,12 +169,12 @@ pub(super) unsafe fn subkey<V: Vector, const ROUNDS: usize>(keys: &SharedKeys) -
 /// Messages under one key, one for each lane.
 struct Group<'a> {
     messages: [Message; MAX_BLOCKS],
-    /// Where in the batch they are.
+    /// Their places in the batch.
     index: [usize; MAX_BLOCKS],
     count: usize,
     /// Their own key, if any.
     key: Option<&'a Key>,
-    /// Whether any of them [is long](Message::is_long).
+    /// True if any of them [is long](Message::is_long).
     any_long: bool,
 }
 
@@ -183,13 +183,13 @@ struct Group<'a> {
 pub(super) struct Message {
     pub(super) input: *const u8,
     pub(super) output: *mut u8,
-    /// Of the message without its tag, in bytes.
+    /// Length of the message without its tag, in bytes.
     pub(super) length: usize,
     pub(super) aad: *const u8,
     pub(super) aad_length: usize,
     /// The first counter block, as two big-endian numbers.
     pub(super) first: (u64, u64),
-    /// How many bytes of the text, and of the additional data, are done.
+    /// Number of bytes done of the text, and of the additional data.
     pub(super) done: usize,
     pub(super) aad_done: usize,
 }
@@ -228,12 +228,12 @@ impl<'a> Group<'a> {
         self.count += 1;
     }
 
-    /// Processes the messages. For decryption, returns a bit for each forged message; its text has
-    /// been written.
+    /// Processes the messages. For decryption, returns a bit for each forged message, whose text
+    /// has been written.
     ///
     /// # Safety
-    /// The CPU has the instructions of `V`. Inputs, outputs and additional data are valid for
-    /// their lengths, and a tag's more.
+    /// The CPU has the instructions of `V`. Inputs, outputs and additional data are valid for their
+    /// lengths, plus a tag's.
     #[inline(always)]
     unsafe fn run<V: Carryless, const ENCRYPT: bool, const ROUNDS: usize>(
         &mut self,
@@ -298,7 +298,7 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Writes the tags, or compares them: returns a bit for each that is wrong.
+    /// Writes the tags, or compares them and returns a bit for each wrong one.
     ///
     /// # Safety
     /// As for [`Group::run`].
@@ -329,8 +329,8 @@ impl<'a> Group<'a> {
 
 /// The state at the rest of a message.
 struct Start<V> {
-    /// The cipher of its first counters: of one register of them, or where that has one block of as
-    /// many as there are here.
+    /// The cipher of its first counters: of one register, or, if a register has one block, of as
+    /// many registers as the array has.
     pads: [V; MAX_BLOCKS],
     /// The message's first counter block and those after it.
     base: V,
@@ -350,7 +350,7 @@ impl Message {
         aad_done: 0,
     };
 
-    /// Whether it is longer than [`Message::finish`] can process.
+    /// Returns whether it is longer than [`Message::finish`] can process.
     #[inline(always)]
     fn is_long<V: Vector>(&self) -> bool {
         self.length > longest_rest::<V>() || self.aad_length > LONGEST_AAD
@@ -421,8 +421,8 @@ impl Message {
     }
 }
 
-/// The cipher of a register of counters; where that has one block, of as many registers as the result
-/// has, so that some blocks are in flight.
+/// The cipher of a register of counters; if a register has one block, of as many registers as the
+/// result has, so that some blocks are in flight.
 ///
 /// # Safety
 /// The CPU has the instructions of `V`.
@@ -458,7 +458,7 @@ pub(super) const fn longest_rest<V: Vector>() -> usize {
     longest_rest_of(V::BLOCKS)
 }
 
-/// The same for registers of so many blocks.
+/// The same for registers of this many blocks.
 pub(super) const fn longest_rest_of(blocks: usize) -> usize {
     if blocks == 1 { STRIDES * BLOCK } else { LONGEST_REST }
 }

@@ -1,4 +1,4 @@
-//! The entry points of GCM, as `entries.rs` has them of the other modes.
+//! The entry points of GCM, as `entries.rs` has them for the other modes.
 
 use evener_core::{Cipher, Direction, Job, wipe_stack};
 
@@ -8,13 +8,13 @@ use super::vector::Block;
 use super::{Code, Room, State, gcm, gcm_stream, vector};
 use crate::stream::{End, Piece};
 
-/// Defines a module with the entries of one instruction set that has carry-less products of
-/// whole registers. Without them, a library that is written for the purpose does GCM better.
+/// Defines a module with the entries of one instruction set that has carry-less products of whole
+/// registers. Without them, a library written for the purpose computes GCM faster.
 ///
-/// Where the compiler has not registers enough, it puts round keys and powers of the subkey on the stack.
-/// Those are overwritten before an entry returns: up to `$text` bytes that a text leaves, and [`LEFT_BY_KEY`]
-/// that a key leaves. Both are a half more than the largest frame has in a release build, and `tests/tls/wiped.c`
-/// looks for what is left. The others need no place on the stack for such values.
+/// If the compiler runs out of registers, it puts round keys and powers of the subkey on the stack.
+/// An entry overwrites them before it returns: up to `$text` bytes after a text, and
+/// [`LEFT_BY_KEY`] after a key. Both are one and a half times the largest frame in a release build,
+/// and `tests/tls/wiped.c` searches for remains. The other functions need no stack for such values.
 macro_rules! gcm_entries {
     ($module:ident, $vector:ty, $features:literal, $text:literal) => {
         pub(super) mod $module {
@@ -83,7 +83,7 @@ macro_rules! gcm_entries {
                 }
             }
 
-            /// As [`wipe_stack`], with the widest registers.
+            /// The same as [`wipe_stack`], with the widest registers.
             ///
             /// # Safety
             /// The CPU has the features.
@@ -95,7 +95,7 @@ macro_rules! gcm_entries {
             }
 
             /// # Safety
-            /// The CPU has the features. The key has the length that `ROUNDS` are for.
+            /// The CPU has the features. `ROUNDS` is that of the key's length.
             #[target_feature(enable = $features)]
             unsafe fn set_key<const ROUNDS: usize>(material: &mut Material, key: &[u8]) {
                 // SAFETY: the caller's promise.
@@ -168,5 +168,5 @@ gcm_entries!(neon_sha3_gcm, vector::Neon<true>, "neon,aes,sha3", 1440);
 #[cfg(target_arch = "aarch64")]
 gcm_entries!(neon_gcm, vector::Neon<false>, "neon,aes", 1440);
 
-/// Up to how many bytes of the stack a key that is set leaves what is made of it on.
+/// The number of bytes of the stack on which setting a key may leave values derived from it.
 const LEFT_BY_KEY: usize = 1280;

@@ -1,10 +1,9 @@
 //! GCM of one long message: the registers of a chunk are encrypted together, and the previous chunk
 //! is hashed between their rounds.
 //!
-//! In the loop the lanes of a register are hashed side by side, each lane by itself: all are
-//! multiplied by the same power of the subkey, and reduced once in two chunks. Only the last
-//! chunk is multiplied by powers that differ from lane to lane, so that the lanes can be added
-//! up.
+//! In the loop the lanes of a register are hashed side by side, each separately: all are multiplied
+//! by the same power of the subkey, and reduced once in two chunks. Only the last chunk is
+//! multiplied by powers that differ from lane to lane, so that the lanes can be added up.
 
 use std::ops::Range;
 
@@ -20,7 +19,7 @@ use super::rounds::{MIDDLE, is_straight};
 use super::schedule::SharedKeys;
 use super::vector::{BLOCK, Carryless, MAX_BLOCKS};
 
-/// Processes a long message until [`Message::finish`] can do the rest. Returns the sum of the
+/// Processes a long message until [`Message::finish`] can process the rest. Returns the sum of the
 /// products so far.
 ///
 /// # Safety
@@ -33,8 +32,8 @@ pub(super) unsafe fn shorten<V: Carryless, const ENCRYPT: bool, const ROUNDS: us
     Tables { powers, first_rounds }: &mut Tables,
 ) -> Sum<V> {
     let chunk = STRIDES * V::BLOCKS * BLOCK;
-    // SAFETY: the caller's promise. A chunk is read or written only where the text has one, and
-    // the first is there, because it is no longer than the longest rest.
+    // SAFETY: the caller's promise. A chunk is read or written only where the text has one, and the
+    // first exists, because it is no longer than the longest rest.
     unsafe {
         powers.complete::<V>();
         let carry = hash_aad::<V>(message, powers);
@@ -53,8 +52,7 @@ pub(super) unsafe fn shorten<V: Carryless, const ENCRYPT: bool, const ROUNDS: us
     }
 }
 
-/// Encrypts or decrypts a message's chunks, of which there is one at least. Returns the sum of the
-/// products so far.
+/// Encrypts or decrypts a message's chunks, at least one. Returns the sum of the products so far.
 ///
 /// # Safety
 /// As for [`shorten`].
@@ -68,7 +66,7 @@ unsafe fn chunks<V: Carryless, const ENCRYPT: bool, const ROUNDS: usize>(
     let chunk = STRIDES * V::BLOCKS * BLOCK;
     let chunks = message.length / chunk;
     let (mut input, mut output) = (message.input, message.output);
-    // SAFETY: the caller's promise: there are so many.
+    // SAFETY: the caller's promise: this many chunks exist.
     unsafe {
         encrypt_chunk::<V, ENCRYPT, false, ROUNDS>(keys, counters, input, output, None);
         for _ in 1..chunks {
@@ -82,8 +80,8 @@ unsafe fn chunks<V: Carryless, const ENCRYPT: bool, const ROUNDS: usize>(
     }
 }
 
-/// Hashes the additional data; leaves the end to [`Message::finish`] if that does all of the text.
-/// Returns the hash so far, in the first lane.
+/// Hashes the additional data; leaves its end to [`Message::finish`] if that processes all of the
+/// text. Returns the hash so far, in the first lane.
 ///
 /// # Safety
 /// As for [`shorten`].
@@ -110,8 +108,8 @@ unsafe fn hash_aad<V: Carryless>(message: &mut Message, powers: &Powers) -> V {
 /// (for decryption only), its own input, which the output may replace.
 ///
 /// # Safety
-/// As for [`shorten`]: there are a chunk of input and of output, and with a hash (except for
-/// `OWN`) another one before it.
+/// As for [`shorten`]: a chunk of input and of output exists, and with a hash (except for `OWN`)
+/// another one before it.
 #[inline(always)]
 pub(super) unsafe fn encrypt_chunk<
     V: Carryless,
@@ -162,7 +160,7 @@ pub(super) unsafe fn encrypt_chunk<
         }
         let key = keys.key(ROUNDS, 0);
         if V::BLOCKS == 1 {
-            // All loads come first, so that the compiler loads and stores two registers at once.
+            // All loads are first, so that the compiler loads and stores two registers at once.
             let mut data = [V::load(input); STRIDES];
             for step in 1..STRIDES {
                 data[step] = V::load(input.add(step * width));
@@ -191,7 +189,7 @@ pub(super) unsafe fn encrypt_chunk<
     }
 }
 
-/// Encrypts a chunk's rounds of these numbers, and between the last ones of all adds registers of
+/// Encrypts a chunk in these rounds, and between the cipher's last rounds adds registers of
 /// `hashed` to the hash.
 ///
 /// # Safety
@@ -320,8 +318,8 @@ impl<'a, V: Carryless> Hash<'a, V> {
         }
     }
 
-    /// Adds the last chunk, whose first block is multiplied by `power`, and brings the lanes
-    /// together.
+    /// Adds the last chunk, whose first block is multiplied by `power`, and leaves the lanes to be
+    /// added up.
     ///
     /// # Safety
     /// There is a chunk.
@@ -344,12 +342,12 @@ impl<'a, V: Carryless> Hash<'a, V> {
 /// The second cut of the loop over the rounds; see [`MIDDLE`].
 const LATE: usize = 10;
 
-/// How far ahead a long message's input and output are prefetched, in bytes. The CPU prefetches
-/// them by itself, but not across pages.
+/// The distance at which a long message's input and output are prefetched, in bytes. The CPU
+/// prefetches them by itself, but not across pages.
 const AHEAD: usize = 2048;
 
 const _: () = {
-    // By the lanes of a vector: the last chunk, a rest that is shorter than one, and the lengths.
+    // By the lanes of a vector: the last chunk, a rest shorter than a chunk, and the lengths.
     const fn is_enough(lanes: usize) -> bool {
         let chunk = STRIDES * lanes;
         chunk * BLOCK <= LONGEST_REST && 2 * chunk < (2 * STRIDES + 1) * lanes

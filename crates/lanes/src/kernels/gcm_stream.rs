@@ -1,12 +1,12 @@
-//! GCM (NIST SP 800-38D) of one message that comes in pieces: what is done to whole blocks.
+//! GCM (NIST SP 800-38D) of one message that comes in pieces: the processing of whole blocks.
 //!
-//! Between two pieces the hash is one block, and it is kept *ahead*: multiplied by the subkey once
-//! more than the standard has it. The next block is added to a hash; one that is ahead is added to
-//! the block after that, and the tag needs it as it is, so that nothing waits for the product.
-//! (Whatever is added up has powers that are higher by one.) Where a register has one block only, so
-//! that there is no second to add it to, the hash is as it is in the standard. A piece that is short is hashed with
-//! one reduction; the chunks of a long one are hashed as in [`gcm_long`](super::gcm_long). A piece
-//! may be replaced by its result.
+//! Between two pieces the hash is one block, kept *ahead*: multiplied by the subkey once more than
+//! in the standard. The standard adds a hash to the next block; a hash that is ahead is added to
+//! the block after that, and enters the tag unchanged, so nothing waits for the product. (All
+//! powers in the sums are higher by one.) If a register has only one block, and so no second one to
+//! add it to, the hash is as in the standard. A short piece is hashed with one reduction; the
+//! chunks of a long one are hashed as in [`gcm_long`](super::gcm_long). A piece may be replaced by
+//! its result.
 
 use zeroize::Zeroize;
 
@@ -21,13 +21,13 @@ use super::vector::{BLOCK, Block, Carryless, MAX_BLOCKS};
 use crate::boxed::{Aligned, zeros};
 use crate::stream::{End, Pad, Piece};
 
-/// The functions of one kernel for one length of keys. They may be called only on a CPU with the
-/// kernel's instructions, and all but `expand` only after that.
+/// The functions of one kernel for one key length. They may be called only on a CPU with the
+/// kernel's instructions, and all but `expand` only after `expand`.
 #[derive(Clone, Copy)]
 pub(super) struct Code {
     /// Sets the key, which has the length that the functions are for.
     pub(super) expand: unsafe fn(&mut Material, &[u8]),
-    /// Adds data to a hash, filled up with zeros to whole blocks.
+    /// Adds data to a hash, padded with zeros to whole blocks.
     pub(super) hash: unsafe fn(&mut Material, &mut Block, &[u8]),
     /// Encrypts or decrypts a piece.
     pub(super) encrypt: unsafe fn(&mut Material, &mut Piece<'_>),
@@ -38,30 +38,31 @@ pub(super) struct Code {
     pub(super) finish: unsafe fn(&mut Material, &End<'_>) -> Block,
 }
 
-/// What is made from a key. Wiped when it drops.
+/// The values derived from a key, wiped on drop.
 pub(super) struct Material {
     keys: SharedKeys,
     powers: Powers,
-    /// Only for keys that have had a long piece, since it takes more room than all the rest.
+    /// Only for keys that have had a long piece, since it takes more room than everything else.
     first_rounds: Option<Aligned<FirstRounds>>,
 }
 
 impl Material {
-    /// Room for a key; `None` where there is no memory for it.
+    /// Room for a key; `None` if there is no memory for it.
     pub(super) fn zeroed() -> Option<Aligned<Material>> {
-        // SAFETY: all of it are numbers, a `bool`, and places on the heap that there are none of.
+        // SAFETY: every field is a number, a `bool`, or an `Option` of a heap value, which is
+        // `None`.
         unsafe { zeros() }
     }
 
-    /// The same key once more; `None` where there is no memory for it. What only makes long pieces
-    /// faster is left to be made again.
+    /// A copy of the key; `None` if there is no memory for it. It recomputes the tables that only
+    /// speed up long pieces.
     pub(super) fn try_clone(&self) -> Option<Aligned<Material>> {
         let (keys, powers) = (self.keys.clone(), self.powers.clone());
         Aligned::new(Material { keys, powers, first_rounds: None })
     }
 
-    /// Makes room for what a piece of so many bytes takes, with registers of so many blocks; `None` where
-    /// there is no memory for it.
+    /// Makes room for the tables that a piece of this many bytes needs, with registers of this many
+    /// blocks; `None` if there is no memory for them.
     pub(super) fn make_room(&mut self, length: usize, blocks: usize) -> Option<()> {
         if length > longest_rest_of(blocks) { self.powers.make_room() } else { Some(()) }
     }
@@ -70,7 +71,7 @@ impl Material {
 /// Sets a key.
 ///
 /// # Safety
-/// The CPU has the instructions of `V`. The key has the length that `ROUNDS` are for.
+/// The CPU has the instructions of `V`. `ROUNDS` is that of the key's length.
 #[inline(always)]
 pub(super) unsafe fn expand<V: Carryless, const ROUNDS: usize>(
     material: &mut Material,
@@ -88,7 +89,7 @@ pub(super) unsafe fn expand<V: Carryless, const ROUNDS: usize>(
     }
 }
 
-/// Adds data to a hash that is ahead, filled up with zeros to whole blocks.
+/// Adds data to a hash that is ahead, padded with zeros to whole blocks.
 ///
 /// # Safety
 /// The CPU has the instructions of `V`.
@@ -109,8 +110,8 @@ pub(super) unsafe fn hash<V: Carryless>(
     }
 }
 
-/// A hash between two pieces where it is added to what comes next: in the second lane if it is ahead,
-/// otherwise in the first; zeros in the others.
+/// The hash between two pieces, in the lane in which it is added to the next blocks: the second if
+/// it is ahead, otherwise the first; zeros in the rest.
 ///
 /// # Safety
 /// The CPU has the instructions of `V`.
@@ -121,7 +122,7 @@ unsafe fn carried<V: Carryless>(hash: &Block) -> V {
     if ahead::<V>() == 1 { first.shift_in(first.xor(first)) } else { first }
 }
 
-/// By how many powers of the subkey the hash between two pieces is ahead.
+/// The number of powers of the subkey by which the hash between two pieces is ahead.
 const fn ahead<V: Carryless>() -> usize {
     if V::BLOCKS > 1 { 1 } else { 0 }
 }
@@ -175,7 +176,7 @@ pub(super) unsafe fn transform<V: Carryless, const ENCRYPT: bool, const ROUNDS: 
     }
 }
 
-/// What hides the tag: the cipher of a message's first counter block.
+/// The block that hides the tag: the cipher of a message's first counter block.
 ///
 /// # Safety
 /// The CPU has the instructions of `V`. `ROUNDS` is that of the key.
@@ -192,14 +193,14 @@ unsafe fn tag_pad<V: Carryless, const ROUNDS: usize>(
     }
 }
 
-/// What is known once the chunks of a piece are done: how many bytes they are, the sum of the products so far,
+/// The state after the chunks of a piece: their number of bytes, the sum of the products so far,
 /// and the hash to which the last chunk is still to be added, if [`is_rest_first`].
 type Chunks<'a, V> = (usize, Sum<V>, Option<Hash<'a, V>>);
 
-/// Does the chunks of a long piece.
+/// Processes the chunks of a long piece.
 ///
 /// # Safety
-/// As for [`transform`]; the powers are complete, and there is a chunk.
+/// As for [`transform`]; the powers are complete, and there is at least one chunk.
 #[inline(always)]
 unsafe fn transform_chunks<'a, V: Carryless, const ENCRYPT: bool, const ROUNDS: usize>(
     keys: &SharedKeys,
@@ -252,7 +253,7 @@ unsafe fn chunks<'a, V: Carryless, const ENCRYPT: bool, const ROUNDS: usize>(
     }
 }
 
-/// [`chunks`] with the keys as they serve best.
+/// [`chunks`] with the keys in their best form.
 ///
 /// # Safety
 /// As for [`transform_chunks`].
@@ -269,7 +270,7 @@ unsafe fn chunks_with<'a, V: Carryless, const ENCRYPT: bool, const ROUNDS: usize
     let done = chunks * chunk;
     let (mut input, mut output) = (piece.input, piece.output);
     let mut hash = Hash::new(powers, carry, chunks - 1);
-    // SAFETY: the caller's promise: `chunks` of them are there, at least one.
+    // SAFETY: the caller's promise: `chunks` of them exist, at least one.
     unsafe {
         if ENCRYPT {
             encrypt_chunk::<V, true, false, ROUNDS>(keys, counters, input, output, None);
@@ -288,28 +289,29 @@ unsafe fn chunks_with<'a, V: Carryless, const ENCRYPT: bool, const ROUNDS: usize
             encrypt_chunk::<V, false, true, ROUNDS>(keys, counters, input, output, hash);
             (input, output) = (input.add(chunk), output.add(chunk));
         }
-        // Before it may be replaced.
+        // The last chunk is hashed before its output may replace it.
         let sum = hash.last(input, power_of_last::<V>(piece, done));
         encrypt_chunk::<V, false, true, ROUNDS>(keys, counters, input, output, None);
         (done, sum, None)
     }
 }
 
-/// Whether what is over after a piece's chunks is encrypted before the last chunk is hashed: the rounds of the
-/// former take longer, and need not wait for the latter. A record of 1,350 bytes takes 10 % less time so with
-/// AVX-512, and 7 % more with AVX2, which has fewer registers. For registers of one block it is not known.
+/// Returns whether the rest after a piece's chunks is encrypted before the last chunk is hashed:
+/// its rounds take longer, and need not wait for the hash. This takes 10 % less time for a record
+/// of 1,350 bytes with AVX-512, and 7 % more with AVX2, which has fewer registers. It was not
+/// measured for registers of one block.
 const fn is_rest_first<V: Carryless>() -> bool {
     V::HAS_MANY_REGISTERS && V::BLOCKS > 1
 }
 
-/// The power of the first block of a piece's last chunk, which ends after so many bytes: the one that the blocks
-/// from there on need.
+/// The power for the first block of a piece's last chunk, which ends after `done` bytes: the number
+/// of blocks from there on, plus that by which the hash is ahead.
 fn power_of_last<V: Carryless>(piece: &Piece<'_>, done: usize) -> usize {
     (piece.length - done) / BLOCK + STRIDES * V::BLOCKS + ahead::<V>()
 }
 
-/// Does a piece from `done` on, of which there is at most [`longest_rest`]. The carry is added to
-/// its first block. Returns the sum of all products.
+/// Processes a piece from `done` on, at most [`longest_rest`]. The carry is added to its first
+/// block. Returns the sum of all products.
 ///
 /// # Safety
 /// As for [`transform`]; powers for the rest have been reached.
@@ -386,7 +388,7 @@ pub(super) unsafe fn finish<V: Carryless, const ROUNDS: usize>(
         }
         let mut sum = Sum::product(last, powers.load(1));
         if let Some(rest) = end.rest {
-            // A hash that is ahead by one is to be multiplied by two powers: one is left.
+            // A hash that is ahead by one still needs one of the two multiplications.
             let rest = V::load_block(rest).swap_bytes();
             sum.add(Sum::product(rest.xor(carried(end.hash)), powers.load(2)));
             hash = hash.xor(hash);

@@ -28,18 +28,18 @@ pub(super) struct Powers {
     /// Only for keys that have had a long message.
     #[cfg(target_arch = "x86_64")]
     strides: Option<Aligned<Strides>>,
-    /// Powers for two chunks' registers, which have one block each, by pairs.
+    /// Powers for two chunks' registers, which have one block each, in pairs.
     #[cfg(target_arch = "aarch64")]
     pairs: [Pair; STRIDES],
     /// The highest computed power; 0 without a subkey.
     highest: usize,
-    /// The highest that was computed of any subkey.
+    /// The highest power computed for any subkey so far.
     most: usize,
-    /// Whether the strides are computed too.
+    /// True if the powers for a long message are computed too.
     is_complete: bool,
 }
 
-/// Powers for two chunks' registers, each in every lane, and the same folded. Wiped when they drop.
+/// Powers for two chunks' registers, each in every lane, and the same folded. Wiped on drop.
 #[cfg(target_arch = "x86_64")]
 #[repr(C, align(64))]
 pub(super) struct Strides {
@@ -64,12 +64,12 @@ impl Powers {
         }
     }
 
-    /// Whether there is a subkey.
+    /// Returns whether there is a subkey.
     pub(super) fn is_set(&self) -> bool {
         self.highest > 0
     }
 
-    /// Whether the powers for a long message are computed; they suffice for a short one.
+    /// Returns whether the powers for a long message are computed; they suffice for a short one.
     pub(super) fn are_complete(&self) -> bool {
         self.is_complete
     }
@@ -88,7 +88,7 @@ impl Powers {
         self.is_complete = false;
     }
 
-    /// Makes room for the powers for a long message; `None` where there is no memory for them.
+    /// Makes room for the powers for a long message; `None` if there is no memory for them.
     pub(super) fn make_room(&mut self) -> Option<()> {
         #[cfg(target_arch = "x86_64")]
         if self.strides.is_none() {
@@ -131,7 +131,7 @@ impl Powers {
         self.is_complete = true;
     }
 
-    /// The powers for a chunk of a long message whose first register has this number in the two
+    /// The powers for a chunk of a long message whose first register has this index in the two
     /// chunks.
     #[cfg(target_arch = "aarch64")]
     #[inline(always)]
@@ -139,14 +139,14 @@ impl Powers {
         &self.pairs[stride / 2..][..STRIDES / 2]
     }
 
-    /// The powers for the registers of a long message, for which they are [complete](Powers::complete).
+    /// The powers for the registers of a long message, which must be [complete](Powers::complete).
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(super) fn strides(&self) -> &Strides {
         self.strides.as_deref().expect("powers for a long message are complete")
     }
 
-    /// Makes the powers up to `power` (at most [`MAX_POWER`]).
+    /// Computes the powers up to `power` (at most [`MAX_POWER`]).
     ///
     /// # Safety
     /// The CPU has the instructions of `V`.
@@ -176,8 +176,8 @@ impl Powers {
         }
     }
 
-    /// The powers from `power` (which has been [reached](Powers::reach)) down, one a lane;
-    /// lanes past the first power are zero.
+    /// The powers from `power` (which has been [reached](Powers::reach)) down, one a lane; lanes
+    /// past the first power are zero.
     ///
     /// # Safety
     /// The CPU has the instructions of `V`.
@@ -208,7 +208,7 @@ impl Powers {
 }
 
 impl Clone for Powers {
-    /// What only a long message takes is left to be made again.
+    /// Omits the powers that only a long message needs; the copy recomputes them.
     fn clone(&self) -> Powers {
         Powers {
             #[cfg(target_arch = "x86_64")]
@@ -231,9 +231,9 @@ impl Drop for Powers {
 
 #[cfg(target_arch = "x86_64")]
 impl Strides {
-    /// No powers yet; `None` where there is no memory for them.
+    /// No powers yet; `None` if there is no memory for them.
     fn zeroed() -> Option<Aligned<Strides>> {
-        // SAFETY: all of it are numbers.
+        // SAFETY: the fields are arrays of numbers.
         unsafe { zeros() }
     }
 
@@ -261,7 +261,7 @@ impl Drop for Strides {
     }
 }
 
-/// Two powers, and their halves' sums as [`Carryless::fold_two`] makes them.
+/// Two powers, and the sums of their halves from [`Carryless::fold_two`].
 #[cfg(target_arch = "aarch64")]
 pub(super) type Pair = [Block; 3];
 
@@ -276,8 +276,8 @@ pub(super) struct Power<V> {
 #[derive(Clone, Copy)]
 pub(super) struct Sum<V> {
     low: V,
-    /// Of the products of folded factors, as in Karatsuba's method: with `low` and `high` added
-    /// it is the part between them.
+    /// The sum of the products of folded factors, as in Karatsuba's method: with `low` and `high`
+    /// added it is the part between them.
     middle: V,
     high: V,
 }
@@ -307,7 +307,7 @@ impl<V: Carryless> Sum<V> {
         self.high = self.high.xor(other.high);
     }
 
-    /// Adds the products of two blocks, with instructions for both where that is possible.
+    /// Adds the products of two blocks, with instructions for both if possible.
     ///
     /// # Safety
     /// The CPU has the instructions of `V`, which has registers of one block.
@@ -335,7 +335,7 @@ impl<V: Carryless> Sum<V> {
         }
     }
 
-    /// The sum of all lanes, reduced, in the first lane; the others are zero.
+    /// The sum of all lanes, reduced, in the first lane; the rest are zero.
     #[inline(always)]
     pub(super) fn total(self) -> V {
         let none = Sum::of(self.low.xor(self.low));

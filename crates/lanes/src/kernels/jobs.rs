@@ -2,7 +2,7 @@
 
 use evener_core::{Cipher, Direction, Job, Outcome};
 
-/// Whether the job's lengths are valid; otherwise the job is rejected.
+/// Returns whether the job's lengths are valid; otherwise rejects the job.
 #[inline(always)]
 pub(super) fn admit(job: &mut Job<'_>, cipher: Cipher, direction: Direction) -> bool {
     match job.check(cipher, direction) {
@@ -14,8 +14,8 @@ pub(super) fn admit(job: &mut Job<'_>, cipher: Cipher, direction: Direction) -> 
     }
 }
 
-/// Whether a batch's output exceeds the caches: an estimate from some jobs, because checking every
-/// small job takes as long as encrypting it.
+/// Returns whether a batch's output exceeds the caches: an estimate from some jobs, because
+/// checking every small job takes as long as encrypting it.
 pub(super) fn is_large(batch: &[Job<'_>]) -> bool {
     const SAMPLES: usize = 16;
     let stride = batch.len().div_ceil(SAMPLES).max(1);

@@ -8,7 +8,7 @@ use super::{Kernel, Set};
 use crate::boxed::boxed;
 use crate::stream::{End, Piece};
 
-/// A key, as a kernel needs it. Wiped when it drops.
+/// A key, in the form that a kernel needs. Wiped on drop.
 pub(crate) enum Keyed {
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     Wide(here::Keyed),
@@ -16,7 +16,8 @@ pub(crate) enum Keyed {
 }
 
 impl Keyed {
-    /// Sets a key; `None` where the kernel can't do GCM, it is no key of AES, or there is no memory.
+    /// Sets a key; `None` if the kernel does not support GCM, it is no AES key, or there is no
+    /// memory.
     pub(crate) fn new(kernel: Kernel, key: &[u8]) -> Option<Keyed> {
         match kernel.0 {
             Set::Portable => {
@@ -32,7 +33,7 @@ impl Keyed {
         }
     }
 
-    /// The same key once more; `None` where there is no memory for it.
+    /// A copy of the key; `None` if there is no memory for it.
     pub(crate) fn try_clone(&self) -> Option<Keyed> {
         Some(match self {
             #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -41,7 +42,8 @@ impl Keyed {
         })
     }
 
-    /// Makes room for what a piece of so many bytes takes; `None` where there is no memory for it.
+    /// Makes room for the tables that a piece of this many bytes needs; `None` if there is no
+    /// memory.
     #[cfg_attr(
         target_arch = "arm",
         allow(unused_variables, reason = "the portable code takes none")
@@ -54,7 +56,8 @@ impl Keyed {
         }
     }
 
-    /// Replaces the key by one of the same length; `None` where it has another, or there is no memory.
+    /// Replaces the key by one of the same length; `None` if the length differs, or there is no
+    /// memory.
     pub(crate) fn set(&mut self, key: &[u8]) -> Option<()> {
         match self {
             #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -67,7 +70,7 @@ impl Keyed {
         }
     }
 
-    /// Adds data to a hash, filled up with zeros to whole blocks.
+    /// Adds data to a hash, padded with zeros to whole blocks.
     pub(crate) fn hash(&mut self, hash: &mut Block, data: &[u8]) {
         match self {
             #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -115,7 +118,7 @@ impl Keyed {
     }
 }
 
-/// By itself, so that its variables lie where the stack is wiped.
+/// A separate function, so that its variables are where the stack is wiped.
 #[cold]
 #[inline(never)]
 fn of_portable(key: &[u8]) -> Option<Box<portable::Keyed>> {
@@ -140,7 +143,7 @@ mod here {
     }
 
     impl Keyed {
-        /// Sets a key; `None` as [`super::Keyed::new`] has it.
+        /// Sets a key; `None` as for [`super::Keyed::new`].
         pub(crate) fn new(kernel: Kernel, key: &[u8]) -> Option<Keyed> {
             let code = kernel.stream(key.len())?;
             let material = Material::zeroed()?;
@@ -149,17 +152,17 @@ mod here {
             Some(keyed)
         }
 
-        /// The same key once more; `None` where there is no memory for it.
+        /// A copy of the key; `None` if there is no memory for it.
         pub(crate) fn try_clone(&self) -> Option<Keyed> {
             Some(Keyed { material: self.material.try_clone()?, ..*self })
         }
 
-        /// As [`super::Keyed::make_room`].
+        /// The same as [`super::Keyed::make_room`].
         pub(crate) fn make_room(&mut self, length: usize) -> Option<()> {
             self.material.make_room(length, self.code.registers / BLOCK)
         }
 
-        /// Replaces the key by one of the same length; `None` where it has another.
+        /// Replaces the key by one of the same length; `None` if the length differs.
         pub(crate) fn set(&mut self, key: &[u8]) -> Option<()> {
             if key.len() != self.key_length {
                 return None;
@@ -169,7 +172,7 @@ mod here {
             Some(())
         }
 
-        /// Adds data to a hash, filled up with zeros to whole blocks.
+        /// Adds data to a hash, padded with zeros to whole blocks.
         pub(crate) fn hash(&mut self, hash: &mut Block, data: &[u8]) {
             // SAFETY: as in `set`; a value has a key.
             unsafe { (self.code.hash)(&mut self.material, hash, data) }
@@ -181,7 +184,7 @@ mod here {
                 Direction::Encrypt => self.code.encrypt,
                 Direction::Decrypt => self.code.decrypt,
             };
-            // SAFETY: as in `hash`. A piece's input and output are there, as its type says.
+            // SAFETY: as in `hash`. A piece's input and output are valid, as its type guarantees.
             unsafe { transform(&mut self.material, piece) }
         }
 

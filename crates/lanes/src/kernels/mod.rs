@@ -1,8 +1,8 @@
 //! The kernels for this CPU, and the entry points to them.
 //!
-//! The kernels are generic functions that are always inlined. Each entry here is one function
-//! for one instruction set, mode and key length, compiled with that set's target features
-//! (`entries.rs`, `gcm_entries.rs`). That of ARMv7, which has no instructions for AES, is by itself
+//! The kernels are generic functions that are always inlined. Each entry here is one function for
+//! one instruction set, mode and key length, compiled with that set's target features
+//! (`entries.rs`, `gcm_entries.rs`). ARMv7 has no instructions for AES; its kernel is separate
 //! (`bitsliced/`).
 
 #![allow(clippy::needless_range_loop, reason = "a lane's number selects in several arrays")]
@@ -105,7 +105,7 @@ pub fn available() -> Vec<Kernel> {
 #[cfg(target_arch = "aarch64")]
 pub fn available() -> Vec<Kernel> {
     use std::arch::is_aarch64_feature_detected as has;
-    // Linux says each by itself (AT_HWCAP), though what has AES has PMULL.
+    // Linux reports each separately (AT_HWCAP), though every CPU with AES has PMULL.
     let neon = has!("aes") && has!("pmull");
     let sets = [(neon && has!("sha3"), Set::NeonSha3), (neon, Set::Neon)];
     sets.into_iter().filter_map(|(can_run, set)| can_run.then_some(Kernel(set))).collect()
@@ -124,14 +124,14 @@ pub fn available() -> Vec<Kernel> {
 }
 
 impl Kernel {
-    /// A kernel for every CPU, which does GCM and CBC of one message in pieces
-    /// ([`stream`](crate::stream)) and nothing else. It takes the same time for all keys and texts of a length, so it is slow
-    /// on a CPU without AES instructions. It is not among the [`available`] ones.
+    /// A kernel for every CPU, which supports only GCM and CBC of one message in pieces
+    /// ([`stream`](crate::stream)). It takes the same time for all keys and texts of a length, so it
+    /// is slow on a CPU without AES instructions. It is not among the [`available`] ones.
     pub fn portable() -> Kernel {
         Kernel(Set::Portable)
     }
 
-    /// The name by which it is selected.
+    /// The name that selects it.
     pub fn name(self) -> &'static str {
         self.facts().name
     }
@@ -146,7 +146,7 @@ impl Kernel {
         self.facts().lanes
     }
 
-    /// Whether it has a cipher and direction: only those for which lanes help.
+    /// Returns whether it supports a cipher and direction: only those for which lanes help.
     pub fn does(self, cipher: Cipher, direction: Direction) -> bool {
         self.code(cipher, direction).is_some()
     }
@@ -222,7 +222,7 @@ impl Kernel {
         }
     }
 
-    /// Its code for GCM of messages that come in pieces, with keys of so many bytes.
+    /// Its code for GCM of messages in pieces, with keys of this many bytes.
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     fn stream(self, key_length: usize) -> Option<gcm_stream::Code> {
         match self.0 {
@@ -240,7 +240,7 @@ impl Kernel {
         }
     }
 
-    /// Its code for ECB, CBC and CTR of messages that come in pieces, with keys of so many bytes.
+    /// Its code for ECB, CBC and CTR of messages in pieces, with keys of this many bytes.
     fn pieces(self, mode: Mode, direction: Direction, key_length: usize) -> Option<mode_key::Code> {
         let has = |cipher: &Cipher| cipher.mode() == mode && cipher.key_length() == key_length;
         let codes = Cipher::ALL.iter().copied().filter(has);
@@ -275,9 +275,9 @@ impl Prepared {
         unsafe { (self.code.process)(&mut self.state, batch) }
     }
 
-    /// Transforms a message in place, of whole blocks except for CTR, with the session's key;
-    /// `None` without touching it when the kernel can't, there is no such key, or the length of the
-    /// IV or of the message is not one that the cipher takes.
+    /// Transforms a message in place with the session's key. Except for CTR, the message is whole
+    /// blocks. Returns `None` and leaves it untouched when the kernel can't, there is no such key,
+    /// or the cipher does not accept the length of the IV or of the message.
     pub fn transform_in_place(&mut self, iv: &Iv, data: &mut [u8]) -> Option<()> {
         let (in_place, keys) = (self.code.in_place?, self.state.shared.as_deref()?);
         let cipher = self.state.cipher;
@@ -291,8 +291,8 @@ impl Prepared {
         Some(())
     }
 
-    /// Processes records with the session's key; `None` without touching them when the kernel
-    /// can't, there is no such key, or they are for another cipher or direction.
+    /// Processes records with the session's key. Returns `None` and leaves them untouched when the
+    /// kernel can't, there is no such key, or they are for another cipher or direction.
     pub fn process_records(&mut self, records: &mut Records<'_>) -> Option<()> {
         let &State { cipher, direction, stream, .. } = &self.state;
         let (process, keys) = (self.code.records?, self.state.shared.as_deref()?);
@@ -302,7 +302,7 @@ impl Prepared {
         is_done.then_some(())
     }
 
-    /// Announces the number of bytes of output: if they exceed the caches, they are written past
+    /// Announces the number of bytes of output: output that exceeds the caches is written past
     /// them.
     pub fn expect_output(&mut self, bytes: usize) {
         self.state.stream = bytes >= jobs::LARGE;
@@ -318,7 +318,7 @@ struct State {
     shared: Option<Box<SharedKeys>>,
     /// Buffers for the jobs' own keys.
     own: Room,
-    /// Whether the output is expected to exceed the caches.
+    /// True if the output is expected to exceed the caches.
     stream: bool,
 }
 
@@ -342,14 +342,14 @@ struct Code {
     process: unsafe fn(&mut State, &mut [Job<'_>]),
     in_place: Option<InPlace>,
     records: Option<InRecords>,
-    /// What does messages that come in pieces.
+    /// Code for messages in pieces.
     pieces: Option<mode_key::Code>,
 }
 
-/// Transforms a message in its place. It may be called only on a CPU with the kernel's
-/// instructions, and with a message of whole blocks except for CTR.
+/// Transforms a message in place. It may be called only on a CPU with the kernel's instructions,
+/// and with a message of whole blocks except for CTR.
 type InPlace = unsafe fn(&SharedKeys, &Iv, &mut [u8]);
 
-/// Processes records, or says that it can't. It may be called only on a CPU with the kernel's
-/// instructions, and with records of the cipher and the direction that it is for.
+/// Processes records, or returns false if it can't. It may be called only on a CPU with the
+/// kernel's instructions, and with records of its cipher and direction.
 type InRecords = unsafe fn(&SharedKeys, &mut Records<'_>, bool) -> bool;

@@ -9,30 +9,30 @@ use crate::boxed::boxed;
 use crate::kernels::Kernel;
 use crate::stream::Text;
 
-/// The functions of one kernel for one mode, direction and length of keys. They may be called only
-/// on a CPU with the kernel's instructions.
+/// The functions of one kernel for one mode, direction and key length. They may be called only on a
+/// CPU with the kernel's instructions.
 #[derive(Clone, Copy)]
 pub(super) struct Code {
     /// Sets the key, which has the length that the functions are for.
     pub(super) expand: unsafe fn(&mut SingleKeys, &[u8]),
-    /// Encrypts or decrypts a text, which is there, and for all but CTR whole blocks, one at least.
+    /// Encrypts or decrypts a valid text: for all modes but CTR whole blocks, at least one.
     pub(super) transform: unsafe fn(&SingleKeys, &parallel::Text),
 }
 
-/// A key, as a kernel needs it. Wiped when it drops.
+/// A key, in the form that a kernel needs. Wiped on drop.
 pub(crate) struct ModeKey(Kind);
 
 #[allow(clippy::large_enum_variant, reason = "the large one is the usual one")]
 enum Kind {
     /// With the functions of a kernel with instructions for AES.
     Expanded(Code, SingleKeys),
-    /// For CBC in a direction.
+    /// For CBC in one direction.
     Portable(Direction, Box<Cipher>),
 }
 
 impl ModeKey {
-    /// Room for a key of so many bytes, which is to be [set](ModeKey::set) in it; `None` where the kernel
-    /// can't do the mode, no key of AES has that length, or there is no memory.
+    /// Room for a key of this many bytes, to be [set](ModeKey::set); `None` if the kernel does not
+    /// support the mode, AES has no key of that length, or there is no memory.
     pub(crate) fn empty(
         kernel: Kernel,
         mode: Mode,
@@ -48,7 +48,7 @@ impl ModeKey {
         Some(ModeKey(Kind::Expanded(code, SingleKeys::new())))
     }
 
-    /// The same key once more; `None` where there is no memory for it.
+    /// A copy of the key; `None` if there is no memory for it.
     pub(crate) fn try_clone(&self) -> Option<ModeKey> {
         Some(ModeKey(match &self.0 {
             Kind::Expanded(code, keys) => Kind::Expanded(*code, keys.clone()),
@@ -82,15 +82,15 @@ impl ModeKey {
         Some(())
     }
 
-    /// Encrypts or decrypts `length` bytes of a text from `start` on, which are there: whole
-    /// blocks, one at least.
+    /// Encrypts or decrypts `length` bytes of a text from `start` on, which must exist: whole
+    /// blocks, at least one.
     pub(crate) fn transform(&self, iv: Block, text: &mut Text<'_>, start: usize, length: usize) {
         match &self.0 {
             Kind::Expanded(code, keys) => {
                 let (input, output) = text.places(start, length);
                 let text = parallel::Text { iv, input, output, length, stream: false };
-                // SAFETY: as in `set`. There are round keys, of zeros where none was set. The places
-                // are borrowed, and have that length.
+                // SAFETY: as in `set`. There are round keys, zeros if none was set. The places are
+                // borrowed, and have that length.
                 unsafe { (code.transform)(keys, &text) }
             }
             Kind::Portable(direction, cipher) => {
@@ -100,7 +100,7 @@ impl ModeKey {
     }
 }
 
-/// By itself, so that its variables lie where the stack is wiped.
+/// A separate function, so that its variables are where the stack is wiped.
 #[cold]
 #[inline(never)]
 fn portable(key: &[u8]) -> Option<Box<Cipher>> {

@@ -15,7 +15,7 @@ pub(super) struct Work<'a> {
     pub(super) shared: Option<&'a SharedKeys>,
     /// Buffer for a job's own key.
     pub(super) own: &'a mut SharedKeys,
-    /// Whether the output is known to exceed the caches.
+    /// True if the output is known to exceed the caches.
     pub(super) stream: bool,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct Work<'a> {
 pub(super) trait Mode {
     const KIND: Kind;
 
-    /// Whether it uses the keys of the inverse cipher.
+    /// True if it uses the keys of the inverse cipher.
     const INVERSE: bool = matches!(Self::KIND, Kind::EcbDecrypt | Kind::CbcDecrypt);
 
     /// Processes one job whose lengths were checked.
@@ -37,7 +37,7 @@ pub(super) trait Mode {
     ) -> Outcome;
 }
 
-/// Which mode and direction.
+/// A mode and direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     EcbEncrypt,
@@ -46,7 +46,7 @@ pub(super) enum Kind {
     Ctr,
 }
 
-/// What does these modes: registers of an instruction set, or code for eight blocks.
+/// Code for these modes: registers of an instruction set, or code for eight blocks.
 ///
 /// # Safety
 /// The functions require that the CPU has the instructions of the implementing type, and that
@@ -68,9 +68,9 @@ pub(super) struct Text {
     pub(super) iv: Block,
     pub(super) input: *const u8,
     pub(super) output: *mut u8,
-    /// In bytes; whole blocks, except for CTR.
+    /// Length in bytes; whole blocks, except for CTR.
     pub(super) length: usize,
-    /// Whether to write past the caches.
+    /// True if the output is to be written past the caches.
     #[cfg_attr(target_arch = "arm", expect(dead_code, reason = "the kernel there can't"))]
     pub(super) stream: bool,
 }
@@ -102,8 +102,8 @@ pub(super) unsafe fn transform_in_place<T: Texts, M: Mode, const ROUNDS: usize>(
 ) {
     let output = data.as_mut_ptr();
     let (iv, input, length) = (iv_block(iv), output.cast_const(), data.len());
-    // SAFETY: the caller's promise; both pointers are to the borrowed bytes. Around the caches
-    // is no shorter way for lines that have just been read.
+    // SAFETY: the caller's promise; both pointers are to the borrowed bytes. Lines that have just
+    // been read gain nothing from being written past the caches.
     unsafe { T::transform::<M, ROUNDS>(keys, &Text { iv, input, output, length, stream: false }) }
 }
 
@@ -216,7 +216,7 @@ impl Mode for CbcDecrypt {
     }
 }
 
-/// CTR, which is the same in both directions.
+/// CTR, the same in both directions.
 pub(super) struct Ctr;
 
 impl Mode for Ctr {

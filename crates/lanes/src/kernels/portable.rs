@@ -1,6 +1,6 @@
-//! GCM and CBC without instructions for them, in a time that depends on lengths only: AES by the
-//! crate `aes`, bitsliced where the CPU has no instructions for AES, and the hash by multiplications
-//! of integers with holes, as Thomas Pornin has it in BearSSL (`ghash_ctmul64`).
+//! GCM and CBC without instructions for them, in a time that depends only on lengths: AES by the
+//! crate `aes`, bitsliced if the CPU has no instructions for AES, and the hash by multiplications
+//! of integers with holes, as in Thomas Pornin's BearSSL (`ghash_ctmul64`).
 
 use std::marker::PhantomData;
 use std::{ptr, slice};
@@ -13,7 +13,7 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 use super::vector::{BLOCK, Block};
 use crate::stream::{End, Pad, Piece, Text};
 
-/// A key of AES with that of the hash.
+/// An AES key with the subkey of the hash.
 #[derive(Clone)]
 pub(crate) struct Keyed {
     cipher: Cipher,
@@ -21,7 +21,7 @@ pub(crate) struct Keyed {
     key_length: usize,
 }
 
-/// A key of AES.
+/// An AES key.
 #[derive(Clone)]
 pub(super) enum Cipher {
     Aes128(Aes128),
@@ -76,9 +76,9 @@ impl Keyed {
                     break;
                 }
                 let mut before = Block::default();
-                // SAFETY: so many bytes are left in the input, which may be read, and in the
-                // output, which may be written to and of which there is no other reference; each
-                // slice ends before the next one begins, since the two may be the same bytes.
+                // SAFETY: this many bytes are left in the input, which may be read, and in the
+                // output, which may be written to and has no other reference; each slice ends
+                // before the next one begins, since the two may be the same bytes.
                 unsafe {
                     before[..count]
                         .copy_from_slice(slice::from_raw_parts(piece.input.add(done), count));
@@ -131,7 +131,7 @@ impl Keyed {
 }
 
 impl Cipher {
-    /// `None` where it is no key of AES.
+    /// `None` if it is no AES key.
     pub(super) fn new(key: &[u8]) -> Option<Cipher> {
         Some(match key.len() {
             16 => Cipher::Aes128(Aes128::new_from_slice(key).ok()?),
@@ -197,17 +197,17 @@ impl Cipher {
     }
 }
 
-/// Blocks of a text, and the places of their results: apart from them, or in no place behind theirs.
+/// Blocks of a text, and the places of their results, which are apart from them or not after them.
 pub(super) struct Chained<'t> {
     input: *const u8,
     output: *mut u8,
-    /// In bytes.
+    /// Length in bytes.
     length: usize,
     text: PhantomData<&'t mut [u8]>,
 }
 
 impl<'t> Chained<'t> {
-    /// The `length` bytes of a text from `start` on, which are there: whole blocks.
+    /// The `length` bytes of a text from `start` on, which must exist: whole blocks.
     pub(super) fn of(text: &'t mut Text<'_>, start: usize, length: usize) -> Chained<'t> {
         let (input, output) = text.places(start, length);
         Chained { input, output, length, text: PhantomData }
@@ -220,7 +220,7 @@ impl<'t> Chained<'t> {
     fn read(&self, index: usize) -> Block {
         assert!(index < self.blocks());
         let mut block = Block::default();
-        // SAFETY: so many blocks may be read there, as `of` was promised by `Text::places`.
+        // SAFETY: this many blocks may be read there, as `Text::places` promised `of`.
         unsafe {
             ptr::copy_nonoverlapping(self.input.add(index * BLOCK), block.as_mut_ptr(), BLOCK)
         }
@@ -229,7 +229,7 @@ impl<'t> Chained<'t> {
 
     fn write(&mut self, index: usize, block: &Block) {
         assert!(index < self.blocks());
-        // SAFETY: so many blocks may be written there, as in `read`.
+        // SAFETY: this many blocks may be written there, as in `read`.
         unsafe { ptr::copy_nonoverlapping(block.as_ptr(), self.output.add(index * BLOCK), BLOCK) }
     }
 }
@@ -250,7 +250,7 @@ fn block((high, low): (u64, u64)) -> Block {
     (u128::from(high) << 64 | u128::from(low)).to_be_bytes()
 }
 
-/// The key of the hash, with its halves' bits reversed beside them: upper, lower, and their sum.
+/// The key of the hash: its upper half, lower half and their sum, and the same with bits reversed.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 struct Subkey {
     straight: [u64; 3],
@@ -263,7 +263,7 @@ impl Subkey {
         Subkey { straight, reversed: straight.map(u64::reverse_bits) }
     }
 
-    /// The hash with one more block.
+    /// Returns the hash with one more block.
     fn add(&self, hash: &Block, block: &Block) -> Block {
         let sum = u128::from_ne_bytes(*hash) ^ u128::from_ne_bytes(*block);
         let sum = halves(&sum.to_ne_bytes());
@@ -272,12 +272,12 @@ impl Subkey {
             low[part] = carryless(sum[part], self.straight[part]);
             high[part] = carryless(sum[part].reverse_bits(), self.reversed[part]);
         }
-        // The third products are those of sums (Karatsuba and Ofman's).
+        // The third products are those of sums (Karatsuba and Ofman's method).
         low[2] ^= low[0] ^ low[1];
         high[2] ^= high[0] ^ high[1];
         let high = high.map(|part| part.reverse_bits() >> 1);
         let [v0, v1, v2, v3] = [low[1], high[1] ^ low[2], low[0] ^ high[2], high[0]];
-        // The product of reversed numbers is to be shifted by one.
+        // The product of reversed numbers must be shifted by one.
         let v3 = v3 << 1 | v2 >> 63;
         let v2 = v2 << 1 | v1 >> 63;
         let v1 = v1 << 1 | v0 >> 63;
@@ -297,8 +297,8 @@ fn halves(block: &Block) -> [u64; 3] {
     [high, low, high ^ low]
 }
 
-/// The lower half of the carryless product: every fourth bit by itself, so that carries end in the
-/// bits between.
+/// The lower half of the carryless product. Only every fourth bit is multiplied at once, so that
+/// carries end in the bits between.
 fn carryless(one: u64, other: u64) -> u64 {
     let part = |number: u64, place: usize| number & EVERY_FOURTH << place;
     (0..4).fold(0, |product, place| {
@@ -312,12 +312,12 @@ fn carryless(one: u64, other: u64) -> u64 {
 
 const EVERY_FOURTH: u64 = 0x1111_1111_1111_1111;
 
-/// Blocks that are encrypted together: the crate does 4 at once in 64-bit words, and 8 with
+/// Blocks that are encrypted together: the crate encrypts 4 at once in 64-bit words, and 8 with
 /// instructions.
 const TOGETHER: usize = 8;
 
-/// What a piece's last bytes begin with: a block.
+/// The length in bytes of the blocks in which a piece's rest is kept.
 pub(super) const REGISTERS: usize = BLOCK;
 
-/// How much of the stack it takes at most to make a key, in bytes.
+/// The most stack that making a key takes, in bytes.
 pub(super) const STACK: usize = 8 << 10;

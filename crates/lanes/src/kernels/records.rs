@@ -14,8 +14,8 @@ use super::vector::{BLOCK, Block};
 /// Alignment in bytes that streaming needs.
 const LINE: usize = 64;
 
-/// Processes records one after another, in a mode with independent blocks. Returns whether it can:
-/// not if padding must be added.
+/// Processes records one after another, in a mode with independent blocks. Returns false, without
+/// processing them, if padding must be added.
 ///
 /// # Safety
 /// The CPU has the instructions of `T`. `ROUNDS` is that of the records' cipher, and `M` its
@@ -35,8 +35,8 @@ pub(super) unsafe fn transform<T: Texts, M: Mode, const ROUNDS: usize>(
     let length = records.layout().input_length(cipher, direction);
     for record in records.done()..field.count {
         let mut iv: Block = [0; BLOCK];
-        // SAFETY: the record and its IV are there, and its output has room for `length` bytes:
-        // these modes keep the length, and what is to be unpadded has room for its padding.
+        // SAFETY: the record and its IV exist, and its output has room for `length` bytes: these
+        // modes keep the length, and padded records have room for their padding.
         unsafe {
             if iv_length == BLOCK {
                 iv = field.ivs.add(record * BLOCK).cast::<Block>().read();
@@ -75,12 +75,12 @@ pub(super) struct Field {
     #[cfg_attr(target_arch = "arm", expect(dead_code, reason = "the kernel there copies tails"))]
     pub(super) input_bytes: usize,
     pub(super) count: usize,
-    /// Of a message, in bytes.
+    /// Length of a message, in bytes.
     pub(super) length: usize,
     pub(super) input_stride: usize,
     pub(super) output_stride: usize,
     pub(super) padded: bool,
-    /// Whether to write lines of output past the caches; only if they are aligned.
+    /// True if lines of output are to be written past the caches; only if they are aligned.
     pub(super) stream: bool,
 }
 
@@ -110,7 +110,7 @@ impl Field {
         field
     }
 
-    /// Whether the output exceeds the caches.
+    /// Returns whether the output exceeds the caches.
     #[inline(always)]
     fn is_large(&self) -> bool {
         self.length.saturating_mul(self.count) >= LARGE

@@ -1,4 +1,4 @@
-//! AES of some registers at once, round by round (FIPS 197).
+//! AES of several registers at once, round by round (FIPS 197).
 
 use super::schedule::OneKey;
 use super::vector::Vector;
@@ -85,15 +85,15 @@ unsafe fn decrypt_rounds<V: Vector, const N: usize>(
     }
 }
 
-/// Where the loop over the rounds is cut. A round of ARM is three operations to the compiler: it unrolls
-/// two short loops, and not a long one, whose blocks would then be in memory.
+/// The round at which the loop over the rounds is cut. An ARM round is three operations to the
+/// compiler: it unrolls two short loops, but not a long one, whose blocks would then be in memory.
 pub(super) const fn cut<V: Vector>(round: usize, rounds: usize) -> usize {
     if is_straight::<V>() && round < rounds { round } else { rounds }
 }
 pub(super) const MIDDLE: usize = 7;
 
-/// Whether a register is one lane, and there are enough registers for the keys and two blocks of
-/// each of a kernel's lanes.
+/// Returns whether a register is one lane, and there are enough registers for the keys and two
+/// blocks of each of a kernel's lanes.
 pub(super) const fn is_straight<V: Vector>() -> bool {
     V::BLOCKS == 1 && V::HAS_MANY_REGISTERS
 }

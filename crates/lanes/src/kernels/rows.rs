@@ -1,4 +1,4 @@
-//! Plans which messages form a row.
+//! Plans the rows of messages.
 
 use evener_core::{Cipher, Direction, Job, Outcome, Padding};
 
@@ -10,7 +10,7 @@ use super::vector::BLOCK;
 pub(super) struct Plan {
     /// The jobs' indices in the batch.
     order: [u16; Plan::LONGEST],
-    /// How many of them have the session's key.
+    /// The number of jobs with the session's key.
     session: usize,
     count: usize,
     /// The classes of the jobs, in their own order.
@@ -35,8 +35,8 @@ impl Plan {
         }
     }
 
-    /// Plans the pending jobs with valid lengths and a key, and sets their later outcome; rejects
-    /// those with invalid lengths. There are at most [`Plan::LONGEST`] jobs.
+    /// Plans the pending jobs with valid lengths and a key, and sets their outcome in advance;
+    /// rejects those with invalid lengths. There are at most [`Plan::LONGEST`] jobs.
     #[inline(always)]
     pub(super) fn make(&mut self, window: &mut [Job<'_>], cipher: Cipher, has_key: bool) {
         let mut highest = [0; 2];

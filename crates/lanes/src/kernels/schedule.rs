@@ -1,8 +1,8 @@
 //! AES round keys (FIPS 197, section 5.2), expanded with AES instructions.
 //!
-//! SubWord is an AES last round without MixColumns: when a word fills all four columns of a
-//! block, ShiftRows does nothing. So there are no table look-ups, and as many keys as a vector
-//! has lanes are expanded at once.
+//! SubWord is an AES last round without MixColumns: when a word fills all four columns of a block,
+//! ShiftRows changes nothing. So there are no table look-ups, and as many keys as a vector has
+//! lanes are expanded at once.
 
 use super::vector::{BLOCK, Block, MAX_BLOCKS, Vector, wipe};
 
@@ -11,8 +11,8 @@ pub(super) const MAX_ROUND_KEYS: usize = 15;
 
 /// Round keys of `LANES` lanes, by round and then by lane, zeroised on drop.
 ///
-/// One key for every lane is `RoundKeys<MAX_BLOCKS>` with the same key in each: any vector
-/// type loads its lanes from there.
+/// One key for every lane is `RoundKeys<MAX_BLOCKS>` with the same key in each: any vector type
+/// loads its lanes from it.
 #[derive(Clone)]
 #[repr(C, align(64))]
 pub(super) struct RoundKeys<const LANES: usize>([[Block; LANES]; MAX_ROUND_KEYS]);
@@ -37,7 +37,7 @@ impl<const LANES: usize> RoundKeys<LANES> {
         unsafe { V::load(keys.as_ptr().cast()) }
     }
 
-    /// Expands `keys`, of which there are no more than lanes, into the first lanes.
+    /// Expands `keys`, at most one per lane, into the first lanes.
     ///
     /// # Safety
     /// The CPU has the instructions of `V`. Every key has `4 * WORDS` bytes.
@@ -46,14 +46,14 @@ impl<const LANES: usize> RoundKeys<LANES> {
         const { assert!(LANES.is_multiple_of(MAX_BLOCKS)) }
         assert!(keys.len() <= LANES);
         for (number, keys) in keys.chunks(V::BLOCKS).enumerate() {
-            // A vector that is not full repeats its last key.
+            // A partly filled vector repeats its last key.
             let mut key = [std::ptr::null(); MAX_BLOCKS];
             for index in 0..V::BLOCKS {
                 key[index] = keys[index.min(keys.len() - 1)].as_ptr();
             }
             let to = self.0[0][number * V::BLOCKS..].as_mut_ptr().cast();
             // SAFETY: as many lanes as the vector has begin there, because their number is a
-            // multiple of its, and the same lanes are `size_of::<[Block; LANES]>()` bytes
+            // multiple of the vector's, and the same lanes are `size_of::<[Block; LANES]>()` bytes
             // further in each of the next rounds; expansion stops at the last or before.
             unsafe { expand::<V, WORDS>(&key, to, size_of::<[Block; LANES]>()) }
         }
@@ -109,7 +109,7 @@ unsafe fn mix_inversely<V: Vector>(keys: *mut u8) {
     }
 }
 
-/// Round keys of one key, which every lane has.
+/// Round keys of one key that every lane has.
 pub(super) trait OneKey<V> {
     /// The key of a round, in every lane.
     ///
@@ -126,8 +126,8 @@ impl<V: Vector> OneKey<V> for SharedKeys {
     }
 }
 
-/// Round keys of one key in a quarter of the room, zeroised on drop: for keys that come and go, or
-/// of which there are many.
+/// Round keys of one key in a quarter of the room, zeroised on drop: for keys that are short-lived
+/// or numerous.
 #[derive(Clone)]
 #[repr(C, align(16))]
 pub(super) struct SingleKeys([Block; MAX_ROUND_KEYS]);
@@ -165,7 +165,7 @@ impl SingleKeys {
         }
     }
 
-    /// Does what [`RoundKeys::invert`] does.
+    /// The same as [`RoundKeys::invert`].
     ///
     /// # Safety
     /// The CPU has the instructions of `V`, which has registers of one block.
@@ -243,7 +243,7 @@ unsafe fn expand<V: Vector, const WORDS: usize>(keys: &[*const u8], to: *mut u8,
     }
 }
 
-/// FIPS 197's Rcon, from 1 on, each in all four columns.
+/// FIPS 197's Rcon, from index 1, each in all four columns.
 const ROUND_CONSTANTS: [Block; 11] = {
     let powers = [0, 1, 2, 4, 8, 16, 32, 64, 128, 0x1B, 0x36];
     let mut constants = [[0; BLOCK]; 11];

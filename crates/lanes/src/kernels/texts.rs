@@ -42,8 +42,8 @@ impl<V: Vector> Texts for V {
     }
 }
 
-/// Transforms a text without padding. Where instructions take no operands from memory and there are
-/// registers enough, a long text's keys are in these.
+/// Transforms a text without padding. If instructions take no operands from memory and there are
+/// enough registers, a long text's keys are kept in registers.
 ///
 /// # Safety
 /// The CPU has the instructions of `V`. `length` bytes may be read from the text's input and
@@ -64,10 +64,10 @@ pub(super) unsafe fn transform<V: Vector, M: Mode, const ROUNDS: usize>(
     }
 }
 
-/// [`transform`] with the keys as they serve best.
+/// [`transform`] with the keys in their best form.
 ///
 /// # Safety
-/// As for that.
+/// As for [`transform`].
 #[inline(always)]
 unsafe fn transform_with<V: Vector, M: Mode, const ROUNDS: usize>(
     keys: &impl OneKey<V>,
@@ -142,8 +142,8 @@ unsafe fn step_through<V: Vector, S: Step<V>>(step: &mut S, text: &Text) {
     let vector = V::BLOCKS * BLOCK;
     let stream = text.stream && output.addr().is_multiple_of(LINE);
     let mut done = 0;
-    // SAFETY: each access ends at `length` or before, and what is read is read before its place
-    // is written to: no byte of the result lies behind its text's.
+    // SAFETY: each access ends at `length` or before, and every input is read before its place is
+    // written to: no byte of the result is after its text's.
     unsafe {
         while length - done >= GROUPS * vector {
             let mut data = [V::load(input.add(done)); GROUPS];
@@ -196,7 +196,7 @@ impl<V: Vector, K: OneKey<V>, const ROUNDS: usize> Step<V> for Decrypting<'_, K,
 /// CBC's step: adds the previous block to the result of the inverse cipher.
 struct Unchaining<'k, V, K, const ROUNDS: usize> {
     keys: &'k K,
-    /// The last register of ciphertext; in its last lane, at first, the IV.
+    /// The last register of ciphertext; initially, its last lane is the IV.
     previous: V,
 }
 

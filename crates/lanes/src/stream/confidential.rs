@@ -1,4 +1,4 @@
-//! The modes of NIST SP 800-38A, which keep a message secret and don't say whether it is genuine.
+//! The modes of NIST SP 800-38A, which keep a message secret but do not authenticate it.
 
 use evener_core::{Direction, Mode};
 use zeroize::{Zeroize, ZeroizeOnDrop};
@@ -7,8 +7,8 @@ use super::Text;
 use super::gcm::{BLOCK, Block};
 use crate::kernels::{Kernel, ModeKey};
 
-/// AES in ECB, CBC or CTR with one key, for messages that come in pieces; where a message is, its
-/// [`Chain`] says. The key and what is made of it are wiped on drop.
+/// AES in ECB, CBC or CTR with one key, for messages that come in pieces; a [`Chain`] holds the
+/// position in a message. The key and everything derived from it are wiped on drop.
 pub struct Confidential {
     kernel: Kernel,
     mode: Mode,
@@ -17,34 +17,34 @@ pub struct Confidential {
     key: RawKey,
 }
 
-/// A key as it was given, for the other direction.
+/// The key as it was given, for the other direction.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 struct RawKey {
     bytes: [u8; LONGEST_KEY],
     length: usize,
 }
 
-/// Where a message is: what its next block needs of those before.
+/// The position in a message: the input that its next block needs from earlier ones.
 #[derive(Clone, Default, Zeroize, ZeroizeOnDrop)]
 pub struct Chain {
     /// The IV, and then CBC's last block of ciphertext, or CTR's next counter.
     pub block: Block,
-    /// How many bytes of CTR's last block there have been, up to 15, if it isn't done.
+    /// Number of bytes used of CTR's last block, up to 15; 0 if the block is complete.
     pub used: usize,
     /// The cipher of that block's counter.
     pad: Block,
 }
 
 impl Chain {
-    /// The beginning of a message with this IV, or first counter.
+    /// The beginning of a message with this IV or first counter.
     pub fn new(iv: [u8; BLOCK]) -> Chain {
         Chain { block: iv, ..Chain::default() }
     }
 }
 
 impl Confidential {
-    /// Sets a key of 16, 24 or 32 bytes; `None` where it has another length, the kernel can't
-    /// do the mode, or there is no memory.
+    /// Sets a key of 16, 24 or 32 bytes; `None` if it has another length, the kernel does not
+    /// support the mode, or there is no memory.
     pub fn new(
         kernel: Kernel,
         mode: Mode,
@@ -56,8 +56,8 @@ impl Confidential {
         place
     }
 
-    /// As [`Confidential::new`], in its place, or nothing there. What is returned would be moved, and
-    /// moving leaves copies of the key behind.
+    /// Does the same as [`Confidential::new`] in place, and leaves `None` there on failure. A
+    /// return value would be moved, and moving leaves copies of the key behind.
     pub fn put(
         place: &mut Option<Confidential>,
         kernel: Kernel,
@@ -76,14 +76,14 @@ impl Confidential {
         is_set
     }
 
-    /// The same once more; `None` where there is no memory for it.
+    /// A copy; `None` if there is no memory for it.
     pub fn try_clone(&self) -> Option<Confidential> {
         let (expanded, key) = (self.expanded.try_clone()?, self.key.clone());
         Some(Confidential { expanded, key, ..*self })
     }
 
-    /// Replaces the key by another, and the direction; `None` without doing so where the key has
-    /// another length than that.
+    /// Replaces the key and the direction; `None`, without a change, if the key's length differs
+    /// from the old one's.
     pub fn set_key(&mut self, direction: Direction, key: &[u8]) -> Option<()> {
         if key.len() != self.key.length {
             return None;
@@ -94,7 +94,7 @@ impl Confidential {
         Some(())
     }
 
-    /// Goes on in this direction.
+    /// Changes the direction.
     pub fn set_direction(&mut self, direction: Direction) -> Option<()> {
         if direction != self.direction && self.mode != Mode::Ctr {
             let key = self.key.bytes.get(..self.key.length)?;
@@ -105,7 +105,7 @@ impl Confidential {
     }
 
     /// Encrypts or decrypts the next part of a message, which is whole blocks except for CTR;
-    /// `None` without doing so where it is not, or where there is no room for the result.
+    /// `None`, without a change, if it is not, or if there is no room for the result.
     pub fn transform(&self, chain: &mut Chain, mut text: Text<'_>) -> Option<()> {
         let length = text.length()?;
         if self.mode == Mode::Ctr {
@@ -127,7 +127,7 @@ impl Confidential {
         Some(())
     }
 
-    /// CTR: first what is left of the last block, then whole blocks, then a part of one.
+    /// CTR: first the rest of the last block, then whole blocks, then a part of one.
     fn count(&self, chain: &mut Chain, text: &mut Text<'_>, length: usize) {
         let mut done = 0;
         if chain.used > 0 {

@@ -15,17 +15,17 @@ pub const TAG_LENGTH: usize = 16;
 pub(super) type Block = [u8; BLOCK];
 
 /// AES in GCM with one key, for messages that come in pieces of any length: [`Gcm::start`],
-/// additional data, text, and in the end [`Gcm::tag`] or [`Gcm::verify`]. The text of a message
-/// that is decrypted comes before it is known to be genuine.
+/// additional data, text, and at the end [`Gcm::tag`] or [`Gcm::verify`]. Decryption returns the
+/// text before the message is known to be genuine.
 ///
-/// Each IV may be used once with a key, which is the caller's to see to. Keys and what is made of them
-/// are wiped on drop, and from the stack (in a release build) before a call returns.
+/// Each IV may be used once with a key; the caller must ensure that. Keys and everything derived
+/// from them are wiped on drop, and from the stack (in a release build) before a call returns.
 pub struct Gcm {
     keyed: Keyed,
     message: Message,
 }
 
-/// Where a message is.
+/// The position in a message.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 struct Message {
     #[zeroize(skip)]
@@ -33,23 +33,23 @@ struct Message {
     /// The first counter block, as two big-endian numbers.
     first: (u64, u64),
     has_secret_counters: bool,
-    /// The hash so far, as a kernel keeps it.
+    /// The hash so far, in the kernel's form.
     hash: Block,
-    /// What hides the tag, once it was made.
+    /// The block that hides the tag, once it was made.
     tag_pad: Block,
     has_tag_pad: bool,
-    /// The first bytes of the next block to be hashed, additional data or ciphertext, then zeros;
-    /// and how many they are, up to 16.
+    /// The first bytes of the next block to hash, additional data or ciphertext, then zeros; and
+    /// their number, up to 16.
     buffer: Block,
     buffered: usize,
-    /// The cipher of the counter of the text's last block, if that has some of its bytes.
+    /// The cipher of the counter of the text's last block, if that block is incomplete.
     pad: Block,
     /// In bytes.
     aad_length: u64,
     text_length: u64,
 }
 
-/// What a message may have next.
+/// The input that a message accepts next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// There is no message.
@@ -60,28 +60,27 @@ enum Phase {
 }
 
 impl Gcm {
-    /// Sets a key of 16, 24 or 32 bytes; `None` where it has another length, the kernel can't
-    /// do GCM, or there is no memory.
+    /// Sets a key of 16, 24 or 32 bytes; `None` if it has another length, the kernel does not
+    /// support GCM, or there is no memory.
     pub fn new(kernel: Kernel, key: &[u8]) -> Option<Gcm> {
         Some(Gcm { keyed: Keyed::new(kernel, key)?, message: Message::none() })
     }
 
-    /// The same once more, which goes on by itself from where the message is; `None` where there is no
-    /// memory for it.
+    /// A copy that continues independently from the same position; `None` if there is no memory for
+    /// it.
     pub fn try_clone(&self) -> Option<Gcm> {
         Some(Gcm { keyed: self.keyed.try_clone()?, message: self.message.clone() })
     }
 
-    /// Replaces the key by another of the same length and gives up the message; `None` without
-    /// doing so where it has another length.
+    /// Replaces the key by one of the same length and abandons the message; `None`, without a
+    /// change, if the length differs.
     pub fn set_key(&mut self, key: &[u8]) -> Option<()> {
         self.keyed.set(key)?;
         self.message = Message::none();
         Some(())
     }
 
-    /// Starts a message, and gives up the one before. `None` without doing so when the IV is
-    /// empty.
+    /// Starts a message and abandons the one before. `None`, without a change, if the IV is empty.
     pub fn start(&mut self, iv: &[u8]) -> Option<()> {
         match *iv {
             [] => return None,
@@ -98,8 +97,9 @@ impl Gcm {
         Some(())
     }
 
-    /// Starts a message with an IV that has not 12 bytes. Its first counter block gives the subkey away, since
-    /// that is all of it that nobody knows. By itself, so that its variables lie where the stack is wiped.
+    /// Starts a message with an IV whose length is not 12 bytes. Its first counter block reveals
+    /// the subkey, the only secret in it. A separate function, so that its variables are where the
+    /// stack is wiped.
     #[inline(never)]
     fn start_hashed(&mut self, iv: &[u8]) {
         let mut hash = Block::default();
@@ -110,7 +110,7 @@ impl Gcm {
         self.message.start(((first >> 64) as u64, first as u64), true);
     }
 
-    /// Adds additional data. `None` without doing so when there is no message, its text has
+    /// Adds additional data. `None`, without a change, when there is no message, its text has
     /// begun, or the data are longer than the standard allows (2⁶¹ - 1 bytes).
     pub fn add_data(&mut self, mut data: &[u8]) -> Option<()> {
         let Gcm { keyed, message } = self;
@@ -137,16 +137,16 @@ impl Gcm {
         Some(())
     }
 
-    /// Encrypts or decrypts the next part of the message, in place or apart. `None` without doing
-    /// so when there is no message, no room for the result or no memory, or when the message would be
-    /// longer than the standard allows (2³⁶ - 32 bytes).
+    /// Encrypts or decrypts the next part of the message, in place or apart. `None`, without a
+    /// change, when there is no message, no room for the result or no memory, or when the message
+    /// would be longer than the standard allows (2³⁶ - 32 bytes).
     pub fn transform(&mut self, direction: Direction, text: Text<'_>) -> Option<()> {
         let result = self.transform_text(direction, text);
         self.wipe_counters();
         result
     }
 
-    /// By itself, so that its variables lie where the stack is wiped.
+    /// A separate function, so that its variables are where the stack is wiped.
     #[inline(never)]
     fn transform_text(&mut self, direction: Direction, mut text: Text<'_>) -> Option<()> {
         let Gcm { keyed, message } = self;
@@ -162,7 +162,8 @@ impl Gcm {
         keyed.make_room(length)?;
         let mut done = message.begin_with_block(direction, &mut text, length);
         while done < length {
-            // A block is at hand that precedes this one: additional data, or the text before.
+            // A complete block that precedes this one may be buffered: additional data, or the text
+            // before.
             let (counter, until_wrap) = message.next_counter();
             let run = until_wrap.min((length - done) as u64) as usize;
             let (input, output) = text.places(done, run);
@@ -193,10 +194,10 @@ impl Gcm {
         Some(())
     }
 
-    /// The counter block of the text that comes next, where so many bytes of it, whole blocks, can
-    /// be encrypted or decrypted in CTR by another engine; [`Gcm::add_ciphertext`] then goes on
-    /// behind them. `None` where they can't: there is no message, its text ends within a block, the
-    /// lower 32 bits of the counter wrap on the way, or the message would be too long.
+    /// The counter block of the next text, if another engine can encrypt or decrypt this many bytes
+    /// of it, whole blocks, in CTR; call [`Gcm::add_ciphertext`] for them afterwards. `None` if it
+    /// can't: there is no message, its text ends within a block, the lower 32 bits of the counter
+    /// would wrap, or the message would be too long.
     pub fn counter(&self, length: usize) -> Option<[u8; BLOCK]> {
         let message = &self.message;
         let length = length as u64;
@@ -211,16 +212,16 @@ impl Gcm {
         can_be_done.then(|| (u128::from(high) << 64 | u128::from(low)).to_be_bytes())
     }
 
-    /// What CTR adds to the block of text with this counter block.
+    /// The block that CTR adds to the block of text with this counter block.
     pub fn pad(&mut self, counter: [u8; BLOCK]) -> [u8; BLOCK] {
         let counter = u128::from_be_bytes(counter);
         let pad = Pad::Of(((counter >> 64) as u64, counter as u64));
-        // The hash of nothing, which the kernel adds, is zero.
+        // The kernel adds the hash of nothing, which is zero.
         self.keyed.finish(&End { hash: &Block::default(), rest: None, lengths: (0, 0), pad })
     }
 
-    /// Goes on behind text that another engine has encrypted or decrypted, from
-    /// [`Gcm::counter`] on. `None` without doing so where that is `None`.
+    /// Continues after text that another engine has encrypted or decrypted from [`Gcm::counter`]
+    /// on. `None`, without a change, if that returns `None`.
     pub fn add_ciphertext(&mut self, ciphertext: &[u8]) -> Option<()> {
         self.counter(ciphertext.len())?;
         let Gcm { keyed, message } = self;
@@ -233,21 +234,21 @@ impl Gcm {
         Some(())
     }
 
-    /// Wipes counter blocks from the stack where they are secret.
+    /// Wipes counter blocks from the stack if they are secret.
     fn wipe_counters(&self) {
         if self.message.has_secret_counters {
             wipe_stack::<STACK>();
         }
     }
 
-    /// Ends the message: its tag; `None` when there is none.
+    /// Ends the message and returns its tag; `None` when there is no message.
     pub fn tag(&mut self) -> Option<[u8; TAG_LENGTH]> {
         let tag = self.make_tag();
         self.wipe_counters();
         tag
     }
 
-    /// By itself, so that its variables lie where the stack is wiped.
+    /// A separate function, so that its variables are where the stack is wiped.
     #[inline(never)]
     fn make_tag(&mut self) -> Option<[u8; TAG_LENGTH]> {
         let Gcm { keyed, message } = self;
@@ -269,20 +270,20 @@ impl Gcm {
         Some(tag)
     }
 
-    /// Ends the message: whether this is the beginning of its tag, in a time that does not depend
-    /// on that. A tag of no bytes, or of more than [`TAG_LENGTH`], never is. `None` when there is
-    /// no message.
+    /// Ends the message and returns whether this is the beginning of its tag, in a time that does
+    /// not depend on the answer. A tag of no bytes, or of more than [`TAG_LENGTH`], never is.
+    /// `None` when there is no message.
     pub fn verify(&mut self, tag: &[u8]) -> Option<bool> {
         let is_genuine = self.compare(tag)?;
         self.wipe_counters();
         if !is_genuine {
-            // The right tag, which whoever made the wrong one does not know.
+            // Wipes the right tag, which the author of a wrong one does not know.
             wipe_stack::<STACK>();
         }
         Some(is_genuine)
     }
 
-    /// By itself, so that its variables lie where the stack is wiped.
+    /// A separate function, so that its variables are where the stack is wiped.
     #[inline(never)]
     fn compare(&mut self, tag: &[u8]) -> Option<bool> {
         let mut right = self.make_tag()?;
@@ -310,7 +311,7 @@ impl Message {
         }
     }
 
-    /// Starts over. What is left of the message before is overwritten when there is more.
+    /// Starts again. The other fields of the message before are overwritten later.
     fn start(&mut self, first: (u64, u64), has_secret_counters: bool) {
         self.phase = Phase::Data;
         self.first = first;
@@ -321,7 +322,7 @@ impl Message {
         (self.aad_length, self.text_length) = (0, 0);
     }
 
-    /// Does what belongs to a block that the text before has begun. Returns how many bytes.
+    /// Processes the bytes that complete a block begun by the text before. Returns their number.
     fn begin_with_block(
         &mut self,
         direction: Direction,
@@ -349,13 +350,13 @@ impl Message {
         count
     }
 
-    /// What is buffered, filled up with zeros; the buffer is empty then.
+    /// Returns the buffered bytes, padded with zeros, and empties the buffer.
     fn take_buffer(&mut self) -> Option<Block> {
         let block = std::mem::take(&mut self.buffer);
         (std::mem::take(&mut self.buffered) > 0).then_some(block)
     }
 
-    /// The counter of the next block, and after how many bytes from its beginning its lower 32
+    /// The counter of the next block, and the number of bytes from its beginning until its lower 32
     /// bits wrap.
     fn next_counter(&self) -> ((u64, u64), u64) {
         let (high, low) = self.first;
@@ -366,7 +367,7 @@ impl Message {
     }
 }
 
-/// The block of lengths, which are given in bytes, as two big-endian numbers.
+/// The block of lengths, given in bytes, as two big-endian numbers.
 fn lengths(aad: u64, text: u64) -> (u64, u64) {
     (aad << 3, text << 3)
 }
@@ -374,7 +375,7 @@ fn lengths(aad: u64, text: u64) -> (u64, u64) {
 /// Length of a block in bytes.
 pub(super) const BLOCK: usize = 16;
 
-/// On how many bytes of the stack its functions leave counter blocks and tags.
+/// The number of bytes of the stack on which its functions leave counter blocks and tags.
 const STACK: usize = 2 << 10;
 
 /// The most additional data and text of a message, in bytes (NIST SP 800-38D, section 5.2.1.1).

@@ -1,4 +1,4 @@
-//! Messages that come in pieces, one at a time: what libraries for ciphers are asked to do.
+//! Messages that come in pieces, one at a time, as cipher libraries are asked to process them.
 
 mod confidential;
 mod gcm;

@@ -1,4 +1,4 @@
-//! What a kernel gets of a message that comes in pieces.
+//! The data that a kernel gets for a message that comes in pieces.
 
 #![cfg_attr(
     not(any(target_arch = "x86_64", target_arch = "aarch64")),
@@ -11,19 +11,19 @@ use evener_core::wipe;
 
 use super::gcm::{BLOCK, Block};
 
-/// Bytes of a message, and where their result goes.
+/// Bytes of a message, and the destination of their result.
 pub enum Text<'a> {
     /// The result replaces them.
     InPlace(&'a mut [u8]),
-    /// The result goes to another place, which has room for so many bytes or more.
+    /// The result goes to another place, which has room for at least as many bytes.
     Apart(&'a [u8], &'a mut [u8]),
-    /// The bytes begin so far behind the beginning of these, and their result goes there. Only
-    /// [`Confidential`](super::Confidential) takes them so.
+    /// The bytes begin at this offset in the slice, and their result goes to the slice's beginning.
+    /// Only [`Confidential`](super::Confidential) accepts this.
     Down(&'a mut [u8], usize),
 }
 
 impl Text<'_> {
-    /// How many bytes there are; `None` when there is no room for the result.
+    /// Number of bytes; `None` when there is no room for the result.
     #[inline]
     pub(super) fn length(&self) -> Option<usize> {
         match self {
@@ -33,7 +33,7 @@ impl Text<'_> {
         }
     }
 
-    /// The bytes, as long as they are not replaced.
+    /// The bytes, until they are replaced.
     pub(super) fn input(&self) -> &[u8] {
         match self {
             Text::InPlace(text) => text,
@@ -42,7 +42,7 @@ impl Text<'_> {
         }
     }
 
-    /// The result, which may have room behind it.
+    /// The result, which may have room after it.
     pub(super) fn output(&self) -> &[u8] {
         match self {
             Text::InPlace(text) => text,
@@ -51,7 +51,7 @@ impl Text<'_> {
         }
     }
 
-    /// Adds `pad` to the bytes from `start` on, and gives `each` what was there and what is.
+    /// Adds `pad` to the bytes from `start` on, and passes each old and new byte to `each`.
     pub(super) fn add(&mut self, start: usize, pad: &[u8], mut each: impl FnMut(usize, u8, u8)) {
         for (place, pad) in pad.iter().enumerate() {
             let at = start + place;
@@ -75,8 +75,8 @@ impl Text<'_> {
         }
     }
 
-    /// Where `length` bytes from `start` on are, which are there, and where their result goes:
-    /// apart from them, or in no place behind theirs.
+    /// The addresses of `length` bytes from `start` on, which must exist, and of their result,
+    /// which is apart from them or does not begin after them.
     #[inline(always)]
     pub(crate) fn places(&mut self, start: usize, length: usize) -> (*const u8, *mut u8) {
         match self {
@@ -95,37 +95,38 @@ impl Text<'_> {
     }
 }
 
-/// A part of a message's text that begins with a block, and the message's state there. Blocks stay where
-/// the message has them: a copy of what was just written waits for that to arrive, which took 7 ns of a
-/// short record's 120.
+/// A part of a message's text that begins with a block, and the message's state there. Blocks stay
+/// in the message: a copy of a block just written waits for the write, which took 7 ns of a short
+/// record's 120.
 pub(crate) struct Piece<'t> {
-    /// `length` bytes that may be read.
+    /// `length` bytes to read.
     pub(crate) input: *const u8,
-    /// As many that may be written to: the same ones, or others.
+    /// `length` bytes to write to: the same ones, or different ones.
     pub(crate) output: *mut u8,
-    /// In bytes.
+    /// Length in bytes.
     pub(crate) length: usize,
-    /// The first block's counter as two big-endian numbers. Its lower 32 bits don't wrap before
-    /// the last block's.
+    /// The first block's counter as two big-endian numbers. Its lower 32 bits don't wrap before the
+    /// last block's.
     pub(crate) counter: (u64, u64),
-    /// The hash so far, ahead and with its bytes reversed; with the whole blocks of the piece
-    /// afterwards.
+    /// The hash so far, ahead and with its bytes reversed; afterwards it includes the whole blocks
+    /// of the piece.
     pub(crate) hash: &'t mut Block,
-    /// A block that is to be hashed before the piece.
+    /// A block to hash before the piece.
     pub(crate) prefix: Option<&'t Block>,
-    /// The message's first counter block, where its cipher is to be made by the way, and that.
+    /// The message's first counter block if its cipher is to be computed too, and the place of that
+    /// cipher.
     pub(crate) first: Option<(u64, u64)>,
     pub(crate) tag_pad: &'t mut Block,
-    /// Set where the piece does not end with a block.
+    /// Set if the piece does not end with a block.
     pub(crate) rest: &'t mut Rest,
     pub(super) text: PhantomData<&'t mut [u8]>,
 }
 
-/// What is behind a piece's last whole block.
+/// The state after a piece's last whole block.
 pub(crate) struct Rest {
-    /// The last register of ciphertext, filled up with zeros.
+    /// The last register of ciphertext, padded with zeros.
     pub(crate) ciphertext: [u8; WIDEST],
-    /// What was added to its text.
+    /// The pad that was added to its text.
     pub(crate) pad: [u8; WIDEST],
 }
 
@@ -134,8 +135,9 @@ impl Rest {
         Rest { ciphertext: [0; WIDEST], pad: [0; WIDEST] }
     }
 
-    /// Moves the ciphertext of the block that is over, filled up with zeros, and the cipher of its counter to
-    /// where a message has them. The piece had so many bytes, and a kernel's registers have.
+    /// Moves the ciphertext of the incomplete block, padded with zeros, and the cipher of its
+    /// counter to the message's fields. `length` is the piece's number of bytes, and `registers`
+    /// that of a kernel's registers.
     pub(super) fn keep(
         &mut self,
         length: usize,
@@ -150,25 +152,25 @@ impl Rest {
     }
 }
 
-/// What is left of a message after its last piece.
+/// The remaining input of a message after its last piece.
 pub(crate) struct End<'m> {
     /// The hash so far, ahead and with its bytes reversed.
     pub(crate) hash: &'m Block,
-    /// A block that is still to be hashed, and the block of lengths, as two big-endian numbers.
+    /// A block still to be hashed, and the block of lengths, as two big-endian numbers.
     pub(crate) rest: Option<&'m Block>,
     pub(crate) lengths: (u64, u64),
     pub(crate) pad: Pad<'m>,
 }
 
-/// What hides a tag.
+/// The block that hides a tag.
 #[derive(Clone, Copy)]
 pub(crate) enum Pad<'m> {
     Made(&'m Block),
     /// The cipher of this counter block, as two big-endian numbers.
     Of((u64, u64)),
-    /// Nothing: the hash is wanted as it is.
+    /// Nothing: the caller needs the hash itself.
     None,
 }
 
-/// Length of the longest registers in bytes, as far as a block in them is looked for.
+/// Length of the longest registers in bytes, for the search for a block in them.
 pub(crate) const WIDEST: usize = 64;

@@ -1,5 +1,5 @@
-//! What the tests compare with: the modes of NIST SP 800-38A, written down as they stand there
-//! over the `aes` crate's block cipher, which no message shares anything with.
+//! The reference for the tests: the modes of NIST SP 800-38A, written as in the standard, over the
+//! `aes` crate's block cipher, with no work shared between messages.
 
 #![allow(dead_code, reason = "each test uses some of it")]
 
@@ -11,7 +11,7 @@ use aes::{Aes128, Aes192, Aes256};
 use evener_core::{Cipher, Direction, Key, Mode, Padding};
 use evener_lanes::Kernel;
 
-/// What a kernel does of the modes that the reference has.
+/// The modes of the reference that a kernel supports.
 pub(crate) fn offers(kernel: Kernel) -> Vec<(Cipher, Direction)> {
     let both = |&cipher| [(cipher, Direction::Encrypt), (cipher, Direction::Decrypt)];
     let modes = [Mode::Ecb, Mode::Cbc, Mode::Ctr];

@@ -1,4 +1,4 @@
-//! Memory between two pages that may not be touched.
+//! Memory between two inaccessible pages.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -39,7 +39,7 @@ impl Guarded {
 
 impl Drop for Guarded {
     fn drop(&mut self) {
-        // SAFETY: the whole mapping and nothing else, which nobody borrows any more.
+        // SAFETY: the whole mapping and nothing else, with no borrow left.
         unsafe { munmap(self.start, self.length + 2 * rustix::param::page_size()).unwrap() }
     }
 }

@@ -1,4 +1,4 @@
-//! The engine does what every engine must, on devices of several kinds.
+//! The engine passes the requirements for every engine, on devices of several kinds.
 
 use std::sync::Arc;
 
@@ -33,8 +33,8 @@ fn the_engine_conforms_on_a_busy_device_that_wants_its_data_aligned() {
 #[test]
 fn the_engine_conforms_with_several_requests_under_way() {
     let name = "conformance::the_engine_conforms_with_several_requests_under_way";
-    // The ring has less room than the engine asks for, and is busy besides. A request without an
-    // IV goes on with the last one's, as the real module has it.
+    // The ring has less room than the engine asks for, and is also busy. A request without an IV
+    // continues with the last one's, as in the real module.
     let options = ["--ring", "5", "--lazy", "--busy-every", "100", "--alignment", "16"];
     with_device(name, &options, || {
         let engine = evener_engines::raw::find("cryptodev").unwrap();
@@ -61,8 +61,8 @@ fn software_is_used_only_when_named() {
     });
 }
 
-/// Puts the engine through the conformance suite with these ciphers, one of each kind: every
-/// ioctl here is several task switches of an emulated CPU.
+/// Runs the conformance suite on the engine with these ciphers, one of each kind: every ioctl here
+/// is several task switches of an emulated CPU.
 fn conforms(ciphers: &'static [Cipher]) {
     let engine = evener_engines::raw::find("cryptodev").unwrap();
     assert_eq!(engine.description().kind, Kind::Module);

@@ -1,4 +1,4 @@
-//! What a failing device does to the engine's jobs.
+//! The effects of a failing device on the engine's jobs.
 
 use evener_core::EngineError;
 
@@ -89,7 +89,7 @@ fn software_that_takes_over_is_refused_unless_any_driver_will_do() {
         let words = error.to_string();
         assert!(words.contains("was served by cbc-aes-testbed (hardware)"), "{words}");
         assert!(words.contains("gave the session to cbc-aes-generic (software)"), "{words}");
-        // The sessions that the device has go on.
+        // The device's existing sessions still work.
         assert_eq!(run(&mut *second), (Ok(()), vec![true; JOBS]));
         assert!(evener_engines::raw::find("cryptodev").is_err());
         let engine = evener_engines::raw::find("cryptodev:any").unwrap();

@@ -1,7 +1,7 @@
-//! The engine `cryptodev` against a device that works, and one that does not.
+//! The engine `cryptodev` against working and failing devices.
 //!
-//! Each test starts the device with its faults and runs itself again while the device is
-//! there. That needs `/dev/cuse`, which the testbed has, and the right to open it.
+//! Each test starts the device with its faults and runs itself again while the device exists. That
+//! needs `/dev/cuse`, which the testbed has, and the right to open it.
 
 mod conformance;
 mod failures;
@@ -26,8 +26,8 @@ fn open(engine: &dyn Engine) -> Result<Box<dyn Session>, EngineError> {
     })
 }
 
-/// Processes a batch. Every job that is done must be right, and the others must be as they
-/// were; the result says which are done.
+/// Processes a batch. Every completed job must be right, and the rest must be unchanged; the result
+/// tells which jobs are complete.
 fn run(session: &mut dyn Session) -> (Result<(), EngineError>, Vec<bool>) {
     let iv = Iv::new(&[1; 16]).unwrap();
     let input = [9; 64];
@@ -47,12 +47,12 @@ fn run(session: &mut dyn Session) -> (Result<(), EngineError>, Vec<bool>) {
     (result, done)
 }
 
-/// Runs the named test again, under a device with these options, where it does `check`.
+/// Runs the named test again, under a device with these options, where it calls `check`.
 fn with_device(name: &str, options: &[&str], check: fn()) {
     with_each_device(name, &[options.join(" ")], check);
 }
 
-/// The same under each of several devices, one after the other.
+/// The same under each of several devices, one after another.
 fn with_each_device(name: &str, devices: &[String], check: fn()) {
     if env::var_os(INSIDE).is_some() {
         return check();
@@ -79,11 +79,11 @@ static TURN: Mutex<()> = Mutex::new(());
 
 const INSIDE: &str = "EVENER_TEST_INSIDE";
 
-/// How many operations probing takes: one for each key length of GCM.
+/// Number of operations for probing: one for each key length of GCM.
 const TRIALS: usize = 3;
 
-/// How many sessions probing starts: one for each cipher that the device has, and one for the
-/// trial of asynchronous requests.
+/// Number of sessions for probing: one for each cipher of the device, and one for the trial of
+/// asynchronous requests.
 const PROBED_SESSIONS: usize = 18;
 
 const JOBS: usize = 4;

@@ -1,5 +1,5 @@
-//! A run whose device fails at its first, a middle or its last job: another engine does what
-//! the device did not, and nothing is lost.
+//! A run whose device fails at its first, a middle or its last job: another engine processes the
+//! jobs that the device did not, and nothing is lost.
 
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
@@ -44,9 +44,9 @@ fn a_device_with_several_requests_under_way_is_left() {
     with_each_device(name, &devices, check);
 }
 
-/// The device's operations at which it fails: while the session is tested, at the run's first
-/// job, in the middle, and at the last. The other engine claims a message and waits for the
-/// failure, so one message less than there are is sure to come to the device.
+/// The device's operations at which it fails: while the session is tested, at the run's first job,
+/// in the middle, and at the last. The other engine claims a message and waits for the failure, so
+/// the device is sure to get all messages but one.
 const POSITIONS: [usize; 4] = [
     TRIALS + 1,
     TRIALS + KNOWN_ANSWERS + 1,
@@ -54,7 +54,7 @@ const POSITIONS: [usize; 4] = [
     TRIALS + KNOWN_ANSWERS + MESSAGES - 1,
 ];
 
-/// With how many operations the guard tests a session of a cipher without authentication.
+/// Number of operations with which the guard tests a session of a cipher without authentication.
 const KNOWN_ANSWERS: usize = 4;
 
 const MESSAGES: usize = 100;
@@ -107,7 +107,7 @@ fn encrypted(engine: &dyn Engine, task: u8) -> [u8; 64] {
     output
 }
 
-/// Each task is a message of 64 times its number; keeps what each became.
+/// Each task is a message of 64 times its number; keeps each result.
 #[derive(Default)]
 struct Messages(Mutex<Vec<(u8, [u8; 64])>>);
 
@@ -188,8 +188,8 @@ impl Session for WatchedSession {
     }
 }
 
-/// An engine that begins to work when the alarm rings. A test whose fault does not come must
-/// fail and not hang, so it gives up waiting.
+/// An engine that begins to work when the alarm rings. A test whose fault does not happen must fail
+/// and not hang, so the engine stops waiting at some point.
 struct Waiting {
     inner: Arc<dyn Engine>,
     alarm: Arc<Alarm>,

@@ -9,7 +9,7 @@ use crate::gpu::NAME;
 use crate::gpu::device::DeviceError;
 use crate::gpu::sys::{Channel, Sizes};
 
-/// How long copies of so many bytes take, in seconds for each.
+/// The time of copies of one size, in seconds for each.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Copies {
     /// To the device.
@@ -50,7 +50,7 @@ impl Bare {
                 other.wait()?;
                 Ok(begun.elapsed())
             };
-            // The first copies find out how many fill the time.
+            // The first copies determine how many fill the time.
             run(1)?;
             let one = run(1)?.max(Duration::from_nanos(100));
             let count = (time.as_secs_f64() / one.as_secs_f64()).clamp(1.0, MOST_COPIES) as u32;
@@ -64,5 +64,5 @@ impl Bare {
     }
 }
 
-/// Copies that are queued at once at most.
+/// The most copies that are queued at once.
 const MOST_COPIES: f64 = 2_000.0;

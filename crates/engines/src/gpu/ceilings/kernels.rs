@@ -18,25 +18,25 @@ use crate::gpu::sys::{Channel, Sizes};
 pub struct Texts {
     /// The cipher.
     pub cipher: Cipher,
-    /// Encrypt or decrypt. Ciphers that authenticate are only encrypted.
+    /// Encrypt or decrypt. Authenticated ciphers are only encrypted.
     pub direction: Direction,
-    /// Bytes of each, whole blocks.
+    /// Bytes of each message, whole blocks.
     pub length: usize,
-    /// Bytes of all.
+    /// Bytes of all messages.
     pub bytes: usize,
-    /// How often it is measured.
+    /// Number of measurements.
     pub rounds: usize,
 }
 
 impl Bare {
-    /// Whether there is a kernel for a cipher.
+    /// Returns whether there is a kernel for a cipher.
     pub fn computes(&self, cipher: Cipher) -> bool {
         steps::performs(cipher)
     }
 
-    /// Measures a kernel on random texts in the device's memory, and compares every result with that
-    /// of `reference`. Returns the bytes of a run, and the median of its times in seconds, by the
-    /// device's clock.
+    /// Measures a kernel on random texts in the device's memory, and compares every result with
+    /// that of `reference`. Returns the bytes of a run, and the median of its times in seconds, by
+    /// the device's clock.
     ///
     /// # Errors
     /// When the device fails, or a result is wrong.
@@ -56,7 +56,7 @@ impl Bare {
     }
 }
 
-/// Texts in the device's memory, and what computes them.
+/// Texts in the device's memory, with the kernels' channel and steps.
 struct Run {
     channel: Channel,
     plan: Plan,
@@ -103,7 +103,7 @@ impl Run {
         Ok(Run { channel, plan, steps, texts: copy, key })
     }
 
-    /// The device's time of a run. It begins behind another one, so that the device does not wait for
+    /// The device's time of a run. Another run precedes it, so that the device does not wait for
     /// the start of a kernel.
     fn seconds(&mut self) -> Result<f64, DeviceError> {
         self.steps.compute(&mut self.channel, &self.plan)?;
@@ -112,7 +112,7 @@ impl Run {
         self.channel.end_timing()
     }
 
-    /// Computes once more what was measured last, from the beginning, and compares.
+    /// Repeats the last measured computation from the beginning, and compares its results.
     fn compare(
         &mut self,
         cipher: Cipher,
@@ -167,7 +167,7 @@ fn wrong(cipher: Cipher, direction: Direction) -> EngineError {
     EngineError::Failed { engine: NAME.to_owned(), reason }
 }
 
-/// Another one for each message.
+/// Returns a different IV for each message.
 fn iv(cipher: Cipher, number: usize) -> Iv {
     let mut bytes = [7; Iv::MAX_LENGTH];
     bytes[..4].copy_from_slice(&(number as u32).to_le_bytes());

@@ -1,5 +1,5 @@
-//! What a device, its bus and its kernels do by themselves, for benchmarks: without sessions, without
-//! packing, and the kernels without copies.
+//! The separate speeds of a device, its bus and its kernels, for benchmarks: without sessions,
+//! without packing, and the kernels without copies.
 //!
 //! | file | holds |
 //! |---|---|
@@ -27,7 +27,7 @@ pub struct Bare {
     device: Arc<dyn Device>,
 }
 
-/// What a device is.
+/// The properties of a device.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
 pub struct Facts {
@@ -37,22 +37,22 @@ pub struct Facts {
     pub name: String,
     /// The driver or platform with its version.
     pub driver: String,
-    /// In bytes.
+    /// Its memory in bytes.
     pub memory: u64,
     /// Shared (OpenCL: local) memory of one work-group, in bytes.
     pub shared_memory: usize,
     /// Streaming multiprocessors, or compute units.
     pub units: usize,
-    /// Their highest clock in MHz, as the driver says; 0 where it does not.
+    /// Their highest clock in MHz, from the driver; 0 if it does not report it.
     pub clock_mhz: usize,
-    /// The cache before its memory in bytes, as the driver says; 0 where it does not.
+    /// The cache before its memory in bytes, from the driver; 0 if it does not report it.
     pub cache: u64,
-    /// Whether it is a real GPU, not a device that computes on the processor's cores.
+    /// True for a real GPU; false for a device that computes on the processor's cores.
     pub is_gpu: bool,
 }
 
 impl Bare {
-    /// The device that an engine's name (`gpu`, `gpu:cuda:0`) stands for.
+    /// Finds the device for an engine's name (`gpu`, `gpu:cuda:0`).
     ///
     /// # Errors
     /// The reason why it is absent, as text.
@@ -62,7 +62,7 @@ impl Bare {
         Ok(Bare { device: probe::device(parameters)? })
     }
 
-    /// What it is.
+    /// The device's properties.
     pub fn facts(&self) -> Facts {
         let properties = self.device.properties().clone();
         Facts {

@@ -1,4 +1,4 @@
-//! Look-ups in shared memory, of which AES consists.
+//! Look-ups in shared memory, the main work of AES.
 
 use std::collections::HashMap;
 
@@ -11,13 +11,14 @@ use crate::gpu::device::{DeviceError, Launch};
 use crate::gpu::kernels::{self, Form};
 use crate::gpu::sys::{Channel, Sizes};
 
-/// What shared memory gives at most: words of 4 bytes, looked up without conflicts of banks.
+/// The highest throughput of shared memory: words of 4 bytes, looked up without bank conflicts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Lookups {
-    /// On all units together, by the device's time.
+    /// For all units together, by the device's time.
     pub words_per_second: f64,
-    /// On a unit, by its own clock, the median of all units. `None` where the backend has no such clock.
+    /// For one unit, by its own clock, the median of all units. `None` if the backend has no such
+    /// clock.
     pub words_per_clock: Option<f64>,
 }
 
@@ -46,7 +47,7 @@ impl Bare {
     }
 }
 
-/// The kernel, and how it is started.
+/// The kernel, and the parameters for starting it.
 struct Chains {
     channel: Channel,
     form: Form,
@@ -61,14 +62,14 @@ impl Chains {
         let arena = results_at(groups) + groups as usize * form.group_size as usize * 4;
         let channel = Channel::open(&*bare.device, Sizes { arena, keys: 256, scratch: 256 })?;
         let mut chains = Chains { channel, form, groups, steps: 1 << 8 };
-        // As many steps as take some time.
+        // Doubles the steps until a run is long enough to measure.
         while chains.start()? < LEAST_SECONDS && chains.steps < MOST_STEPS {
             chains.steps *= 2;
         }
         Ok(chains)
     }
 
-    /// Runs the kernel, and returns the seconds that it took.
+    /// Runs the kernel, and returns its time in seconds.
     fn start(&mut self) -> Result<f64, DeviceError> {
         let output = self.channel.buffers().output;
         let Form { name: kernel, group_size, dynamic_shared, .. } = self.form;
@@ -108,8 +109,8 @@ impl Chains {
     }
 }
 
-/// The words of a unit in a clock, from what each group wrote: the unit's clock before and after, and
-/// which unit it was.
+/// The words of a unit in a clock, from each group's output: the unit's clock before and after, and
+/// the unit's number.
 fn words_per_clock(times: &[u8], of_a_group: f64) -> Option<f64> {
     let mut units: HashMap<u64, (u64, u64, f64)> = HashMap::new();
     for group in times.chunks_exact(TIMES) {
@@ -139,16 +140,16 @@ fn sum(thread: u32, steps: u32) -> u32 {
     (0..CHAINS).map(end).fold(0, u32::wrapping_add)
 }
 
-/// Where the threads' sums begin, in bytes.
+/// The offset of the threads' sums, in bytes.
 fn results_at(groups: u32) -> usize {
     groups as usize * TIMES
 }
 
-/// Bytes of what a group writes.
+/// Bytes of a group's clock readings.
 const TIMES: usize = 24;
 /// Chains of a thread, and copies of a table's word (`kernels/shared.cl` and `common.cl`).
 const CHAINS: u32 = 8;
 const LANES: u32 = 32;
-/// What a run takes at least, and its steps at most.
+/// The least time of a run, and its most steps.
 const LEAST_SECONDS: f64 = 2e-3;
 const MOST_STEPS: u32 = 1 << 16;

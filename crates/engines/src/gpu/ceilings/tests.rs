@@ -1,4 +1,4 @@
-//! On PoCL, whose figures say nothing, and on the fake of CUDA's driver.
+//! On PoCL, whose figures mean nothing, and on the fake CUDA driver.
 
 use evener_core::{Cipher, Direction};
 use evener_skipped::lacking;
@@ -43,7 +43,8 @@ fn what_cuda_is_asked_for_is_right() {
     let bare = Bare { device };
     let facts = bare.facts();
     assert_eq!((facts.clock_mhz, facts.cache), (1980, 50 << 20));
-    // The fake's clock goes on by a millisecond with each recording, and its units do a word a clock.
+    // The fake's clock advances by a millisecond with each recording, and its units look up a word
+    // a clock.
     let Lookups { words_per_second, words_per_clock } = bare.lookups(3).unwrap();
     assert!(words_per_second > 1e9, "{words_per_second}");
     assert_eq!(words_per_clock, Some(1.0));

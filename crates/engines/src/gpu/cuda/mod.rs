@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `sys.rs` | the driver's functions, a device's context, and the calls |
 //! | `stream/sys.rs` | a stream with its device memory |
-//! | `words.rs` | what error codes mean |
+//! | `words.rs` | the meaning of error codes |
 
 mod stream;
 mod sys;
@@ -25,8 +25,8 @@ use sys::{Context, Driver};
 /// The backend's part of the selector.
 pub(super) const NAME: &str = "cuda";
 
-/// All devices that can run the kernels, in the driver's order. The error is the reason why there are
-/// none.
+/// All devices that can run the kernels, in the driver's order. The error is the reason why there
+/// are none.
 pub(super) fn devices() -> Result<Vec<Arc<dyn Device>>, String> {
     found(LIBRARY, super::kernels::PTX)
 }
@@ -89,7 +89,7 @@ struct CudaDevice {
     device: i32,
     ptx: Arc<CStr>,
     properties: Properties,
-    /// Made by the first caller who needs it.
+    /// Made by the first caller that needs it.
     context: Mutex<Option<Arc<Context>>>,
 }
 
@@ -125,5 +125,5 @@ const LIBRARY: &CStr = c"libcuda.so.1";
 /// CUDA 11.0, the first for compute capability 8.0.
 const LEAST_VERSION: i32 = 11_000;
 
-/// 8.0: the kernels are compiled for it and later ones.
+/// 8.0: the kernels are compiled for it and for later ones.
 const LEAST_CAPABILITY: i32 = 80;

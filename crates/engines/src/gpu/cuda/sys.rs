@@ -1,5 +1,5 @@
-//! Calls into the CUDA driver, `libcuda.so.1` (CUDA Driver API, version 11 and later). The names end
-//! in `_v2` where `cuda.h` maps them so.
+//! Calls into the CUDA driver, `libcuda.so.1` (CUDA Driver API, version 11 and later). The names
+//! end in `_v2` where `cuda.h` defines them so.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::mem;
@@ -14,10 +14,10 @@ pub(super) type Address = usize;
 /// `CUcontext`, `CUmodule`, `CUfunction`, `CUstream` or `CUevent`.
 type Object = *mut c_void;
 
-/// Declares the functions that are used, and finds all of them.
+/// Declares the driver's functions that the backend uses, and finds all of them.
 macro_rules! functions {
     ($($field:ident = $symbol:literal ($($argument:ty),* $(,)?);)*) => {
-        /// The driver's functions. The library stays loaded for as long as the process lives.
+        /// The driver's functions. The library stays loaded as long as the process lives.
         pub(super) struct Driver {
             $($field: unsafe extern "C" fn($($argument),*) -> c_int,)*
         }
@@ -78,7 +78,7 @@ functions! {
 }
 
 fn symbol(library: *mut c_void, name: &CStr) -> Result<*mut c_void, String> {
-    // SAFETY: `library` is what `dlopen` returned, and is never closed; the name ends in a zero.
+    // SAFETY: `library` is from `dlopen`, and is never closed; the name ends in a zero.
     let found = unsafe { libc::dlsym(library, name.as_ptr()) };
     if found.is_null() {
         let name = said(name.to_bytes());
@@ -87,7 +87,7 @@ fn symbol(library: *mut c_void, name: &CStr) -> Result<*mut c_void, String> {
     Ok(found)
 }
 
-/// What is known of a device before it is used.
+/// Facts about a device before its use.
 pub(super) struct Facts {
     /// Its handle.
     pub(super) device: c_int,
@@ -96,9 +96,9 @@ pub(super) struct Facts {
     /// Shared memory that one block can have, in bytes.
     pub(super) shared_memory: usize,
     pub(super) units: usize,
-    /// In MHz.
+    /// Clock in MHz.
     pub(super) clock: usize,
-    /// In bytes.
+    /// Cache in bytes.
     pub(super) cache: u64,
     /// Compute capability: 80 for 8.0.
     pub(super) capability: i32,
@@ -108,7 +108,7 @@ impl Driver {
     /// Loads and initialises the driver.
     ///
     /// # Errors
-    /// Why there is none, in words.
+    /// The reason why it can't be loaded, as text.
     pub(super) fn load(path: &CStr) -> Result<Driver, String> {
         // SAFETY: loading runs the library's initialisers, as linking to it would; the path ends in a
         // zero.
@@ -145,7 +145,7 @@ impl Driver {
         // SAFETY: it writes one int.
         self.check(doing, unsafe { (self.device_get)(&mut device, ordinal as c_int) })?;
         let text = name.as_mut_ptr().cast::<c_char>();
-        // SAFETY: it writes at most so many bytes.
+        // SAFETY: it writes at most this many bytes.
         self.check(doing, unsafe { (self.device_name)(text, name.len() as c_int, device) })?;
         // SAFETY: it writes one size.
         self.check(doing, unsafe { (self.device_memory)(&mut memory, device) })?;
@@ -168,7 +168,7 @@ impl Driver {
         })
     }
 
-    /// The error that a function's result stands for, if it does.
+    /// The error that a function's result stands for, if any.
     fn check(&self, doing: &'static str, code: c_int) -> Result<(), DeviceError> {
         if code == 0 {
             return Ok(());
@@ -198,12 +198,12 @@ pub(super) struct Context {
 }
 
 // SAFETY: the driver's objects may be used from any thread in which their context is current, and
-// every call through this type makes it so.
+// every call through this type makes it current.
 unsafe impl Send for Context {}
 // SAFETY: as above; the driver serialises calls itself.
 unsafe impl Sync for Context {}
 
-/// The context is current in this thread; when this is dropped, what was current before is so again.
+/// The context is current in this thread; dropping this restores the previous one.
 struct Current<'c>(&'c Driver);
 
 impl Drop for Current<'_> {
@@ -248,7 +248,7 @@ impl Context {
         let values = [log.as_mut_ptr().cast::<c_void>(), ptr::without_provenance_mut(LOG_LENGTH)];
         let mut module = ptr::null_mut();
         // SAFETY: the text ends in a zero; there are as many values as options, and the log has the
-        // length that is given.
+        // given length.
         let code = unsafe {
             let text = ptx.as_ptr().cast::<c_void>();
             let count = options.len() as c_uint;
@@ -292,7 +292,7 @@ impl Context {
         Ok(Function(function))
     }
 
-    /// Lets a kernel be started with so much dynamic shared memory.
+    /// Allows a kernel this much dynamic shared memory.
     pub(super) fn allow_shared(&self, function: Function, bytes: u32) -> Result<(), DeviceError> {
         let bytes = c_int::try_from(bytes).unwrap_or(c_int::MAX);
         // SAFETY: a function of this context's module.
@@ -315,18 +315,19 @@ impl Context {
         let address = start.as_ptr().expose_provenance();
         let release = move || {
             let start = ptr::with_exposed_provenance_mut(address);
-            // SAFETY: it was allocated above, and `Pinned` calls this once, as it is dropped.
+            // SAFETY: it was allocated above, and `Pinned` calls this once, in its drop.
             let _ = context.call("freeing memory", |driver| unsafe { (driver.host_free)(start) });
         };
-        // SAFETY: the driver gave `bytes` bytes, which nobody else knows of; writing initialises
-        // them. They stay allocated until `release` is called, which keeps the context alive.
+        // SAFETY: the driver gave `bytes` bytes, to which nothing else has access; writing
+        // initialises them. They stay allocated until `release` is called, which keeps the context
+        // alive.
         unsafe {
             start.as_ptr().write_bytes(0, bytes);
             Ok(Pinned::new(start, bytes, Box::new(release)))
         }
     }
 
-    /// Waits until all is done that was queued on somebody else's stream; 0 for the default one.
+    /// Waits for all commands queued on a caller's stream; 0 for the default one.
     ///
     /// # Safety
     /// The stream must be one of this context.
@@ -334,7 +335,7 @@ impl Context {
         let doing = "waiting for the caller's stream";
         let stream = ptr::with_exposed_provenance_mut(stream as usize);
         let event = self.make_event(EVENT_BLOCKS | EVENT_HAS_NO_TIME)?;
-        // SAFETY: the event is of this context, and so is the stream, as the caller promises.
+        // SAFETY: the event is of this context, and so is the stream, by the caller's promise.
         let waited = self.call(doing, |driver| unsafe {
             match (driver.event_record)(event, stream) {
                 0 => (driver.event_synchronize)(event),
@@ -355,7 +356,7 @@ impl Context {
     }
 
     fn destroy_event(&self, event: Object) {
-        // SAFETY: one that `make_event` made; it is used no more.
+        // SAFETY: the event is from `make_event` and is not used any more.
         let _ = self.call("closing a stream", |driver| unsafe { (driver.event_destroy)(event) });
     }
 
@@ -388,7 +389,7 @@ impl Drop for Context {
     }
 }
 
-/// Waits for a stream of somebody else in the primary context of a device; 0 for the default stream.
+/// Waits for a caller's stream in the primary context of a device; 0 for the default stream.
 ///
 /// # Safety
 /// The stream must be one of this context.
@@ -404,15 +405,15 @@ pub(in crate::gpu) unsafe fn wait_for(index: usize, stream: u64) -> Result<(), D
 #[derive(Clone, Copy)]
 pub(super) struct Function(Object);
 
-// SAFETY: as for `Context`, whose module it is of.
+// SAFETY: as for `Context`, to whose module it belongs.
 unsafe impl Send for Function {}
 
-/// A stream, and the event that its end is waited for with.
+/// A stream, and the event for waiting for its end.
 pub(super) struct Commands {
     context: Arc<Context>,
     stream: Object,
     event: Object,
-    /// Two events that have a time, when it is taken.
+    /// Two events with timestamps, if times are measured.
     timers: Vec<Object>,
 }
 
@@ -434,15 +435,15 @@ impl Commands {
     }
 
     /// # Safety
-    /// [`Commands::allocate`] gave the address, nothing that is queued uses it, and it is freed once.
+    /// The address is from [`Commands::allocate`], no queued command uses it, and it is freed once.
     pub(super) unsafe fn free(&mut self, address: Address) -> Result<(), DeviceError> {
         // SAFETY: as the caller promises.
         self.context.call("freeing its memory", |driver| unsafe { (driver.free)(address) })
     }
 
     /// # Safety
-    /// So many bytes are allocated on the device; those of the host are as
-    /// [`Stream::copy_up`](crate::gpu::device::Stream::copy_up) says.
+    /// This many bytes are allocated on the device; those of the host are as
+    /// [`Stream::copy_up`](crate::gpu::device::Stream::copy_up) requires.
     pub(super) unsafe fn copy_up(
         &mut self,
         host: *const u8,
@@ -472,7 +473,7 @@ impl Commands {
     /// Sets words of 4 bytes to zero.
     ///
     /// # Safety
-    /// So many are allocated at this address, which is a multiple of 4.
+    /// This many are allocated at this address, which is a multiple of 4.
     pub(super) unsafe fn zero(&mut self, at: Address, words: usize) -> Result<(), DeviceError> {
         // SAFETY: as the caller promises.
         self.context.call("wiping its memory", |driver| unsafe {
@@ -488,8 +489,8 @@ impl Commands {
         (groups, group_size, shared): (u32, u32, u32),
         arguments: &mut [u64],
     ) -> Result<(), DeviceError> {
-        // A parameter of 4 bytes is read from the start of its word: the machine is little-endian, as
-        // all are that CUDA is for.
+        // A parameter of 4 bytes is read from the start of its word: the machine is little-endian,
+        // like all machines that CUDA supports.
         let mut pointers: Vec<_> =
             arguments.iter_mut().map(|argument| ptr::from_mut(argument).cast()).collect();
         // SAFETY: as the caller promises; the driver copies the arguments before it returns.
@@ -510,7 +511,7 @@ impl Commands {
         })
     }
 
-    /// Notes the time at which the device comes to here.
+    /// Records the time at which the device reaches this point.
     pub(super) fn begin_timing(&mut self) -> Result<(), DeviceError> {
         while self.timers.len() < 2 {
             let timer = self.context.make_event(EVENT_BLOCKS)?;
@@ -519,7 +520,7 @@ impl Commands {
         self.record(0)
     }
 
-    /// Waits for all that is queued, and returns the seconds since what was noted.
+    /// Waits for all queued commands, and returns the seconds since the recorded time.
     pub(super) fn end_timing(&mut self) -> Result<f64, DeviceError> {
         let doing = "taking its time";
         let &[begun, ended] = &self.timers[..] else {
@@ -528,7 +529,7 @@ impl Commands {
         };
         self.record(1)?;
         let mut milliseconds = 0.0;
-        // SAFETY: both are events of this context that have a time and were recorded.
+        // SAFETY: both are recorded events of this context, with timestamps.
         self.context.call("computing", |driver| unsafe {
             match (driver.event_synchronize)(ended) {
                 0 => (driver.event_elapsed)(&mut milliseconds, begun, ended),
@@ -545,7 +546,7 @@ impl Commands {
             .call("taking its time", |driver| unsafe { (driver.event_record)(timer, self.stream) })
     }
 
-    /// Waits for all that is queued; the thread sleeps.
+    /// Waits for all queued commands; the thread sleeps.
     pub(super) fn finish(&mut self) -> Result<(), DeviceError> {
         // SAFETY: both are of this context, and are destroyed only by `drop`.
         self.context.call("computing", |driver| unsafe {
@@ -556,7 +557,7 @@ impl Commands {
         })
     }
 
-    /// Waits for all that is queued, after the usual way has failed.
+    /// Waits for all queued commands, after the usual way has failed.
     pub(super) fn drain(&mut self) -> Result<(), DeviceError> {
         // SAFETY: as in `finish`.
         self.context.call("waiting", |driver| unsafe { (driver.stream_synchronize)(self.stream) })
@@ -575,9 +576,9 @@ impl Drop for Commands {
     }
 }
 
-/// `CU_CTX_SCHED_BLOCKING_SYNC`: a thread that waits sleeps.
+/// `CU_CTX_SCHED_BLOCKING_SYNC`: a waiting thread sleeps.
 const BLOCKING_SYNC: c_uint = 4;
-/// `CU_STREAM_NON_BLOCKING`: it does not wait for the default stream.
+/// `CU_STREAM_NON_BLOCKING`: the stream does not wait for the default one.
 const NON_BLOCKING: c_uint = 1;
 /// `CU_EVENT_BLOCKING_SYNC` and `CU_EVENT_DISABLE_TIMING`.
 const EVENT_BLOCKS: c_uint = 1;
@@ -586,8 +587,8 @@ const EVENT_HAS_NO_TIME: c_uint = 2;
 const PORTABLE: c_uint = 1;
 /// `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`.
 const MAX_DYNAMIC_SHARED: c_int = 8;
-/// `CU_DEVICE_ATTRIBUTE_…`: `CLOCK_RATE` (in kHz), `L2_CACHE_SIZE`, `MULTIPROCESSOR_COUNT`, `COMPUTE_CAPABILITY_MAJOR` and `_MINOR`,
-/// `MAX_SHARED_MEMORY_PER_BLOCK_OPTIN`.
+/// `CU_DEVICE_ATTRIBUTE_…`: `CLOCK_RATE` (in kHz), `L2_CACHE_SIZE`, `MULTIPROCESSOR_COUNT`,
+/// `COMPUTE_CAPABILITY_MAJOR` and `_MINOR`, `MAX_SHARED_MEMORY_PER_BLOCK_OPTIN`.
 const CLOCK: c_int = 13;
 const SECOND_CACHE: c_int = 38;
 const MULTIPROCESSORS: c_int = 16;

@@ -1,4 +1,4 @@
-//! What the driver's error codes mean for an engine.
+//! The meaning of the driver's error codes for an engine.
 
 use std::ffi::c_int;
 
@@ -16,7 +16,7 @@ pub(super) fn failure(doing: &'static str, code: c_int, words: String) -> Device
 /// `CUDA_ERROR_OUT_OF_MEMORY`.
 const OUT_OF_MEMORY: c_int = 2;
 
-/// After these no call of this process does anything on the device any more.
+/// Codes after which no call of this process has any effect on the device any more.
 const LOST: &[c_int] = &[
     4,   // DEINITIALIZED
     46,  // DEVICE_UNAVAILABLE

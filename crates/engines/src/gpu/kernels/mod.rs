@@ -8,7 +8,7 @@ pub(super) fn source(properties: &Properties) -> String {
     FILES[..count].concat()
 }
 
-/// Whether a device has room for AES's tables as `wide.cl` lays them out.
+/// Returns whether a device has room for AES's tables in the layout of `wide.cl`.
 pub(super) fn takes_wide_tables(properties: &Properties) -> bool {
     properties.shared_memory >= WIDE_TABLES as usize
         && properties.largest_group >= WIDE_GROUP as usize
@@ -17,34 +17,34 @@ pub(super) fn takes_wide_tables(properties: &Properties) -> bool {
 /// The same, compiled for the CUDA driver by `scripts/gpu-ptx`.
 pub(super) const PTX: &str = include_str!("evener.ptx");
 
-/// How a kernel is started.
+/// The parameters for starting a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Form {
     pub(super) name: &'static str,
     /// Threads of a group.
     pub(super) group_size: u32,
-    /// Shared memory that it does not declare itself, in bytes.
+    /// Shared memory that the kernel does not declare itself, in bytes.
     pub(super) dynamic_shared: u32,
-    /// Groups for a multiprocessor or compute unit at most.
+    /// The most groups for a multiprocessor or compute unit.
     pub(super) groups: u32,
 }
 
 impl Form {
-    /// Units that a thread does in a tile, on a device with so many multiprocessors or compute units:
-    /// more than one only when there is enough for all.
+    /// Units that a thread processes in a tile, on a device with this many multiprocessors or
+    /// compute units: more than one only if there is enough work for all threads.
     pub(super) fn each(self, device_units: u32, units: u64) -> u32 {
         let full = u64::from(device_units * self.groups) * u64::from(self.group_size);
         (units / full).clamp(1, MOST_EACH) as u32
     }
 
-    /// Groups for so many units of work.
+    /// Groups for this many units of work.
     pub(super) fn groups_for(self, device_units: u32, units: u64, each: u32) -> u32 {
         let tiles = units.div_ceil(u64::from(each) * u64::from(self.group_size));
         tiles.min(u64::from(device_units * self.groups)) as u32
     }
 }
 
-/// A kernel's form: `takes_wide` says whether the device [takes wide tables](takes_wide_tables).
+/// A kernel's form: `takes_wide` is whether the device [takes wide tables](takes_wide_tables).
 pub(super) fn form(kernel: &'static str, takes_wide: bool) -> Form {
     match wide(kernel) {
         Some(name) if takes_wide => {
@@ -54,7 +54,7 @@ pub(super) fn form(kernel: &'static str, takes_wide: bool) -> Form {
     }
 }
 
-/// The same kernel with wide tables: those of `texts.cl` have one.
+/// The same kernel with wide tables, which those of `texts.cl` have.
 fn wide(kernel: &str) -> Option<&'static str> {
     Some(match kernel {
         "aes_ecb_encrypt" => "aes_ecb_encrypt_wide",
@@ -71,16 +71,17 @@ fn wide(kernel: &str) -> Option<&'static str> {
 
 /// Threads of a group (`GROUP_SIZE` in `common.cl`).
 pub(super) const GROUP_SIZE: u32 = 256;
-/// As many groups fit an NVIDIA multiprocessor of compute capability 9.0 by their threads.
+/// This many groups fit an NVIDIA multiprocessor of compute capability 9.0 by their threads.
 const GROUPS: u32 = 8;
-/// A thread's share of a tile.
+/// The most units of a thread in a tile.
 const MOST_EACH: u64 = 8;
 /// Threads of a group that has wide tables (`LAYOUT_GROUP` in `wide.cl`).
 const WIDE_GROUP: u32 = 1024;
-/// Bytes of the wide tables. One group has a multiprocessor's.
+/// Bytes of the wide tables. One group uses a whole multiprocessor's shared memory.
 const WIDE_TABLES: u32 = 128 << 10;
 
-/// In this order. `scripts/gpu-ptx` joins the same files. The last [`WIDE`] are for the wide tables.
+/// The files in order. `scripts/gpu-ptx` joins the same files. The last [`WIDE`] are for the wide
+/// tables.
 const FILES: &[&str] = &[
     include_str!("common.cl"),
     include_str!("aes.cl"),

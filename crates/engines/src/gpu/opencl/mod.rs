@@ -1,6 +1,7 @@
-//! The backend for OpenCL: GPUs of AMD, Intel, ARM and others, and PoCL on the processor's cores.
+//! The backend for OpenCL: GPUs of AMD, Intel, ARM and other vendors, and PoCL on the processor's
+//! cores.
 //!
-//! `libOpenCL.so.1` is loaded at run time. Its vendors' drivers are those that `/etc/OpenCL/vendors`
+//! `libOpenCL.so.1` is loaded at run time. It uses the vendors' drivers that `/etc/OpenCL/vendors`
 //! lists.
 
 mod sys;
@@ -28,8 +29,8 @@ pub(super) fn devices() -> Found {
     Ok(found.into_iter().enumerate().map(device).collect())
 }
 
-/// Drivers start and compile on one thread at a time: PoCL 3.1 crashes when two threads ask for its
-/// devices at first.
+/// Drivers start and compile on one thread at a time: PoCL 3.1 crashes when two threads make the
+/// first request for its devices.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().ignore_poison()
@@ -38,7 +39,7 @@ fn alone() -> MutexGuard<'static, ()> {
 struct OpenClDevice {
     handle: Handle,
     properties: Properties,
-    /// Made by the first caller who needs it.
+    /// Made by the first caller that needs it.
     program: Mutex<Option<Arc<Program>>>,
 }
 
@@ -64,7 +65,7 @@ impl Device for OpenClDevice {
     fn open(&self) -> Result<Box<dyn Stream>, DeviceError> {
         let queue = sys::Queue::open(self.program()?, self.properties.largest_allocation);
         if queue.is_err() {
-            // A device that was lost takes its context with it. The next call makes another.
+            // A lost device takes its context with it. The next call makes another.
             *self.program.lock().ignore_poison() = None;
         }
         Ok(Box::new(queue?))

@@ -88,7 +88,7 @@ pub(super) struct Program {
     device: *mut c_void,
 }
 
-// SAFETY: as for `Handle`; kernels are made from it by each stream for itself.
+// SAFETY: as for `Handle`; each stream makes its own kernels from it.
 unsafe impl Send for Program {}
 // SAFETY: as above.
 unsafe impl Sync for Program {}
@@ -137,7 +137,8 @@ impl Drop for Program {
     }
 }
 
-/// Allocates host memory that the driver has pinned: a buffer of its own choice, mapped for good.
+/// Allocates host memory that the driver has pinned: a buffer of the driver's choice, mapped
+/// permanently.
 pub(super) fn pin(program: &Arc<Program>, bytes: usize) -> Result<Pinned, DeviceError> {
     let doing = "allocating page-locked memory";
     let fail = |code| failure(doing, code);
@@ -151,7 +152,7 @@ pub(super) fn pin(program: &Arc<Program>, bytes: usize) -> Result<Pinned, Device
     held.buffer = Some(buffer);
     let mut address = ptr::null_mut();
     let how = memory::CL_MAP_READ | memory::CL_MAP_WRITE;
-    // SAFETY: the buffer has so many bytes; the call returns when they are mapped.
+    // SAFETY: the buffer has this many bytes; the call returns when they are mapped.
     let mapped = unsafe {
         command_queue::enqueue_map_buffer(
             queue,
@@ -169,7 +170,7 @@ pub(super) fn pin(program: &Arc<Program>, bytes: usize) -> Result<Pinned, Device
     let start = NonNull::new(address.cast::<u8>())
         .ok_or_else(|| DeviceError::OutOfMemory { doing, words: "no address".to_owned() })?;
     held.address = Some(address);
-    // SAFETY: the driver mapped `bytes` bytes there, which nobody else uses; writing initialises
+    // SAFETY: the driver mapped `bytes` bytes there, which nothing else uses; writing initialises
     // them, and they stay mapped until `held` is dropped.
     unsafe {
         start.as_ptr().write_bytes(0, bytes);
@@ -185,7 +186,7 @@ struct Mapping {
     _program: Arc<Program>,
 }
 
-// SAFETY: as for `Handle`; it has its queue for itself.
+// SAFETY: as for `Handle`; it is the only user of its queue.
 unsafe impl Send for Mapping {}
 
 impl Drop for Mapping {
@@ -215,10 +216,10 @@ pub(super) struct Queue {
     kernels: HashMap<&'static str, cl_kernel>,
     /// By number; `None` when released.
     buffers: Vec<Option<Memory>>,
-    /// Of the commands since the last `finish`.
+    /// Events of the commands since the last `finish`.
     pending: Vec<cl_event>,
     largest_allocation: u64,
-    /// Whether the queue's commands have times, and the first of `pending` whose time is taken.
+    /// True if the queue's commands have times; and the first of `pending` whose time is measured.
     takes_time: bool,
     timed_from: usize,
     program: Arc<Program>,
@@ -249,7 +250,7 @@ impl Queue {
         })
     }
 
-    /// The memory of a buffer in which these bytes lie.
+    /// The memory of the buffer that contains these bytes.
     fn find(&self, at: Place, length: usize, doing: &'static str) -> Result<Memory, DeviceError> {
         let memory = self.buffers.get(at.buffer.0 as usize).copied().flatten();
         let fits =
@@ -319,7 +320,7 @@ impl Stream for Queue {
         }
         self.finish()?;
         self.buffers[buffer.0 as usize] = None;
-        // SAFETY: this value's reference, which is used no more.
+        // SAFETY: this value's reference, which is not used any more.
         let _ = unsafe { memory::release_mem_object(memory.object) };
         Ok(())
     }
@@ -337,8 +338,8 @@ impl Stream for Queue {
         }
         let host = host.cast::<c_void>();
         let none = ptr::null();
-        // SAFETY: the bytes are in the buffer, as `find` saw, and the caller promises those of the
-        // host until the queue has finished.
+        // SAFETY: the bytes are in the buffer, as `find` checked, and the caller promises those of
+        // the host until the queue has finished.
         let event = unsafe {
             command_queue::enqueue_write_buffer(
                 self.queue, object, 0, to.offset, length, host, 0, none,
@@ -414,15 +415,15 @@ impl Stream for Queue {
         }
         if launch.dynamic_shared > 0 {
             let (index, size) = (launch.arguments.len() as u32, launch.dynamic_shared as usize);
-            // SAFETY: local memory is given by its size, without a value.
+            // SAFETY: local memory is passed as a size, without a value.
             unsafe { kernel::set_kernel_arg(kernel, index, size, ptr::null()) }
                 .map_err(|code| failure(doing, code))?;
         }
         let size = launch.group_size as usize;
         let items = launch.groups as usize * size;
         let none = ptr::null();
-        // SAFETY: the caller promises that these are the kernel's arguments, and that it keeps to
-        // its buffers.
+        // SAFETY: the caller promises that these are the kernel's arguments, and that the kernel
+        // stays within its buffers.
         let event = unsafe {
             command_queue::enqueue_nd_range_kernel(
                 self.queue,
@@ -446,7 +447,7 @@ impl Stream for Queue {
         if !self.takes_time {
             self.finish()?;
             let queue = self.program.queue(command_queue::CL_QUEUE_PROFILING_ENABLE)?;
-            // SAFETY: this value's own queue; nothing is queued on it, and it is used no more.
+            // SAFETY: this value's own queue; nothing is queued on it, and it is not used any more.
             let _ = unsafe { command_queue::release_command_queue(self.queue) };
             self.queue = queue;
             self.takes_time = true;
@@ -472,7 +473,7 @@ impl Stream for Queue {
             let begun = time(first, event::CL_PROFILING_COMMAND_START)?;
             Ok(time(last, event::CL_PROFILING_COMMAND_END)?.saturating_sub(begun))
         });
-        // A command that failed explains more than that it has no time.
+        // The error of a failed command explains more than a missing time.
         self.finish()?;
         Ok(times.map_err(|code| failure(doing, code))? as f64 / 1e9)
     }
@@ -481,7 +482,7 @@ impl Stream for Queue {
         let doing = "computing";
         let Some(&last) = self.pending.last() else { return Ok(()) };
         let waited = wait_for(self.queue, last);
-        // Every command is asked for its result: that of a failed one need not show in the next.
+        // The result of every command is checked: a failure need not show in the next command's.
         let failed = self.pending.drain(..).map(|event| {
             let status = event::CL_EVENT_COMMAND_EXECUTION_STATUS;
             let status = event::get_event_info(event, status);
@@ -532,7 +533,7 @@ fn set_argument<T: Copy>(kernel: cl_kernel, index: u32, value: &T) -> Result<(),
 fn wait_for(queue: cl_command_queue, event: cl_event) -> Result<(), cl_int> {
     type Bell = (Mutex<Option<cl_int>>, Condvar);
     extern "C" fn ring(_: cl_event, status: cl_int, bell: *mut c_void) {
-        // SAFETY: the pointer is that of `Arc::into_raw` below, and the driver calls once.
+        // SAFETY: the pointer is from `Arc::into_raw` below, and the driver calls once.
         let bell = unsafe { Arc::from_raw(bell.cast_const().cast::<Bell>()) };
         *bell.0.lock().ignore_poison() = Some(status);
         bell.1.notify_all();

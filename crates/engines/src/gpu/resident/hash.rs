@@ -1,9 +1,9 @@
-//! What GHASH and Poly1305 share on the host, which joins the chunks of a text.
+//! The code for GHASH and Poly1305 on the host, which joins the chunks of a text.
 //!
-//! Both evaluate a polynomial at a key: each block is added, and then multiplied by the key. What follows
-//! a part of the blocks multiplies its sum by a power of the key.
+//! Both evaluate a polynomial at a key: each block is added, and then multiplied by the key. The
+//! blocks after a part multiply its sum by a power of the key.
 
-/// An element of a hash's field. Nothing takes a time that depends on its value.
+/// An element of a hash's field. No operation takes a time that depends on its value.
 pub(super) trait Element: Copy {
     const ZERO: Self;
     const ONE: Self;
@@ -14,17 +14,17 @@ pub(super) trait Element: Copy {
 
     fn times(self, other: Self) -> Self;
 
-    /// What a block stands for.
+    /// The element of a block.
     fn of_block(block: [u8; BLOCK]) -> Self;
 
-    /// The block with the two lengths, which are in bytes.
+    /// The block of the two lengths, given in bytes.
     fn of_lengths(aad: u64, text: u64) -> Self;
 
-    /// An element as the kernels write it (at most [`ELEMENT`] bytes).
+    /// An element in the kernels' format (at most [`ELEMENT`] bytes).
     fn read(bytes: &[u8]) -> Self;
 }
 
-/// A power; the exponent is no secret.
+/// A power; the exponent is not secret.
 pub(super) fn power<E: Element>(mut base: E, mut exponent: u64) -> E {
     let mut result = E::ONE;
     while exponent > 0 {
@@ -37,7 +37,7 @@ pub(super) fn power<E: Element>(mut base: E, mut exponent: u64) -> E {
     result
 }
 
-/// The hash of some bytes, filled up with zeros to whole blocks.
+/// The hash of some bytes, padded with zeros to whole blocks.
 pub(super) fn hash<E: Element>(key: E, bytes: &[u8]) -> E {
     bytes.chunks(BLOCK).fold(E::ZERO, |sum, chunk| {
         let mut block = [0; BLOCK];
@@ -46,8 +46,8 @@ pub(super) fn hash<E: Element>(key: E, bytes: &[u8]) -> E {
     })
 }
 
-/// The hash of a chunk with the block of its lengths, as the kernels left it: of few stripes, their
-/// values; of many, the sum.
+/// The hash of a chunk with the block of its lengths, from the kernels' output: for few stripes,
+/// their values; for many, the sum.
 pub(super) fn joined<E: Element>(key: E, sums: &[u8], stripes: u64) -> E {
     let element = |at: usize| E::read(sums.get(at..at + ELEMENT).unwrap_or(&[0; ELEMENT]));
     if stripes > JOINED_STRIPES {
@@ -59,11 +59,11 @@ pub(super) fn joined<E: Element>(key: E, sums: &[u8], stripes: u64) -> E {
     values.fold(E::ZERO, |sum, number| sum.times(power).plus(value(number)))
 }
 
-/// The hash of additional data and of a text in chunks, up to the end of the block of their lengths. `made`
-/// has for each chunk its length and what [`joined`] gave.
+/// The hash of additional data and of a text in chunks, up to the end of the block of their
+/// lengths. `made` has each chunk's length and its result of [`joined`].
 pub(super) fn whole<E: Element>(key: E, aad: &[u8], made: &[(u64, E)]) -> E {
     let length = made.iter().map(|(length, _)| length).sum();
-    // The first block of lengths is followed by nothing.
+    // Nothing follows the first block of lengths.
     let mut sum = E::of_lengths(aad.len() as u64, length).times(key);
     let mut after = 0;
     for &(length, made) in made.iter().rev() {
@@ -76,7 +76,7 @@ pub(super) fn whole<E: Element>(key: E, aad: &[u8], made: &[(u64, E)]) -> E {
 
 /// Bytes of a block.
 pub(super) const BLOCK: usize = 16;
-/// Bytes of an element at most.
+/// The most bytes of an element.
 const ELEMENT: usize = 20;
 /// Bytes of scratch for the message and for each stripe (`kernels/hash.cl`).
 pub(super) const MESSAGE_SCRATCH: usize = 96;

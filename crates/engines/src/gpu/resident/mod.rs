@@ -1,13 +1,13 @@
-//! AES-GCM (NIST SP 800-38D) and ChaCha20-Poly1305 (RFC 8439) for texts that lie in a GPU's memory: sealed
+//! AES-GCM (NIST SP 800-38D) and ChaCha20-Poly1305 (RFC 8439) for texts in a GPU's memory: sealed
 //! and opened in place, so that only ciphertext crosses the bus.
 //!
-//! A text is one message with one tag, whatever its length. It is worked on in chunks, whose hashes are
-//! joined on the host. When a text is opened, its tag is checked before anything is decrypted.
+//! A text is one message with one tag, whatever its length. It is processed in chunks, whose hashes
+//! the host joins. When a text is opened, its tag is checked before anything is decrypted.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `hash.rs` | what joins the hashes of chunks |
-//! | `ghash.rs`, `poly1305.rs` | the fields in which hashes are computed |
+//! | `hash.rs` | the joining of chunks' hashes |
+//! | `ghash.rs`, `poly1305.rs` | the fields of the hashes |
 //! | `sys.rs` | the caller's memory, and the calls |
 
 mod ghash;
@@ -43,7 +43,7 @@ pub struct Resident {
     engine: String,
     cipher: Cipher,
     key: Key,
-    /// GHASH's key; of ChaCha20-Poly1305 `None`, because every text has another.
+    /// GHASH's key; `None` for ChaCha20-Poly1305, where every text has a different one.
     hash_key: Option<Zeroizing<Ghash>>,
     /// Bytes of a chunk, whole blocks.
     chunk: usize,
@@ -53,12 +53,12 @@ pub struct Resident {
 pub type Tag = [u8; 16];
 
 impl Resident {
-    /// Takes AES-GCM or ChaCha20-Poly1305, and a key, for the device that an engine's name stands for:
-    /// `gpu`, or `gpu:cuda:0`. A short text is sealed and compared first.
+    /// Opens AES-GCM or ChaCha20-Poly1305 with a key, on the device of an engine's name: `gpu`, or
+    /// `gpu:cuda:0`. A short text is sealed and compared first.
     ///
     /// # Errors
-    /// [`EngineError::Unavailable`] when there is no such device, [`EngineError::NotOffered`] for other
-    /// ciphers, and when the key has another length or the device computes wrongly.
+    /// [`EngineError::Unavailable`] when there is no such device, [`EngineError::NotOffered`] for
+    /// any other cipher, and when the key has the wrong length or the device computes wrongly.
     pub fn open(engine: &str, cipher: Cipher, key: &Key) -> Result<Resident, EngineError> {
         let parameters = engine.strip_prefix(super::NAME).unwrap_or(engine);
         let parameters = parameters.strip_prefix(':').unwrap_or(parameters);
@@ -90,11 +90,13 @@ impl Resident {
         Ok(Resident { device, engine, cipher, key: key.clone(), hash_key, chunk })
     }
 
-    /// Encrypts a text in place and returns its tag. Every text of a key needs another IV, of 12 bytes.
+    /// Encrypts a text in place and returns its tag. Every text of a key needs a different IV, of
+    /// 12 bytes.
     ///
     /// # Errors
-    /// When the text is longer than the cipher allows (GCM 64 GiB, ChaCha20 256 GiB), the IV has another
-    /// length, or the device failed. After a failure of the device nothing is known of the text: some may be encrypted.
+    /// When the text is longer than the cipher allows (GCM 64 GiB, ChaCha20 256 GiB), the IV has
+    /// the wrong length, or the device failed. After a failure of the device the state of the text
+    /// is unknown: some may be encrypted.
     pub fn seal(&self, iv: &Iv, aad: &[u8], text: &mut DeviceBuffer) -> Result<Tag, EngineError> {
         let length = text.len();
         self.check(iv, length)?;
@@ -102,11 +104,11 @@ impl Resident {
         self.sealed(&mut site, iv, aad, length)
     }
 
-    /// Checks a tag, and decrypts the text in place if it is right. Returns the reason if it is not;
-    /// the text is as it was then, and no plaintext was ever in the device's memory.
+    /// Checks a tag, and decrypts the text in place if it is right. Otherwise returns the reason;
+    /// then the text is unchanged, and no plaintext was ever in the device's memory.
     ///
     /// # Errors
-    /// As [`Resident::seal`].
+    /// As for [`Resident::seal`].
     pub fn unseal(
         &self,
         iv: &Iv,
@@ -285,7 +287,7 @@ impl Resident {
         }
     }
 
-    /// The hash of a ciphertext, from what the kernels left of its chunks.
+    /// The hash of a ciphertext, from the kernels' sums of its chunks.
     fn sum<E: Element>(&self, key: E, host: &[u8], aad: &[u8], length: usize) -> E {
         let chunks = self.chunks(length).enumerate();
         let made = chunks.map(|(number, chunk)| {
@@ -295,7 +297,8 @@ impl Resident {
         hash::whole(key, aad, &made.collect::<Vec<_>>())
     }
 
-    /// Queues the hashing of a text as if each chunk were a message, and the sums' way to the host.
+    /// Queues the hashing of a text, with each chunk as a message, and the copies of the sums to
+    /// the host.
     fn hash_chunks(&self, site: &mut Site, iv: &Iv, length: usize) -> Result<(), DeviceError> {
         let host = site.host()?;
         let whole = std::iter::once(0..0).filter(|_| length == 0);
@@ -373,7 +376,7 @@ impl Resident {
         Err(EngineError::WrongResult { engine: self.engine.clone(), unverified: 0 })
     }
 
-    /// Seals a text that is brought to the device and back.
+    /// Seals a text that is copied to the device and back.
     fn seal_inside(&self, iv: &Iv, aad: &[u8], text: &[u8]) -> Result<(Vec<u8>, Tag), EngineError> {
         let mut site = self.inside(text)?;
         let tag = self.sealed(&mut site, iv, aad, text.len())?;
@@ -432,17 +435,18 @@ fn stripes(length: usize) -> u64 {
     (length.div_ceil(BLOCK) as u64 + 1).div_ceil(STRIPE as u64)
 }
 
-/// Bytes of a chunk: hashing it takes an eighth as many in scratch memory.
+/// Bytes of a chunk: its hashing takes an eighth as many in scratch memory.
 const CHUNK: usize = 256 << 20;
 /// Bytes of a block of ChaCha20.
 const CHACHA_BLOCK: usize = 64;
 /// Bytes of a key, at the start of the host's memory, and room to a multiple of 64.
 const KEY: usize = 64;
-/// Bytes of `AES_SLOT` in `kernels/aes.cl`, which is the longest.
+/// Bytes of `AES_SLOT` in `kernels/aes.cl`, the longest slot.
 const KEY_SLOT: usize = 768;
-/// Poly1305's one-time key, as the kernels leave it in the message's scratch (`kernels/chacha.cl`).
+/// Poly1305's one-time key, at the kernels' place in the message's scratch (`kernels/chacha.cl`).
 const ONE_TIME: Range<usize> = KEY..KEY + MESSAGE_SCRATCH;
 const ONE_TIME_KEY: Range<usize> = KEY + 20..KEY + 40;
 const ONE_TIME_PAD: Range<usize> = KEY + 60..KEY + 76;
-/// Bytes of what the kernels leave of a chunk: the message's and the stripes' that need no folding.
+/// Bytes of the kernels' output for a chunk: the message's sum, and those of the stripes that need
+/// no folding.
 const SUMS: usize = MESSAGE_SCRATCH + JOINED_STRIPES as usize * STRIPE_SCRATCH;

@@ -10,12 +10,12 @@ impl Poly {
     /// The tag: the number modulo 2^130 - 5, plus the pad modulo 2^128.
     pub(super) fn tag(self, pad: u128) -> [u8; BLOCK] {
         let mut limbs = self.0.map(u64::from);
-        // Twice, because the first carry out of the top may start another.
+        // Twice, because the first carry out of the top may cause another.
         for _ in 0..2 {
             let carry = carried(&mut limbs);
             limbs[0] += carry * 5;
         }
-        // n + 5 has bit 130 if n is not less than the modulus; then n + 5 - 2^130 is taken.
+        // n + 5 has bit 130 if n is not less than the modulus; then the result is n + 5 - 2^130.
         let mut reduced = limbs;
         reduced[0] += 5;
         let mask = carried(&mut reduced).wrapping_neg();
@@ -75,7 +75,7 @@ impl Element for Poly {
     }
 }
 
-/// Limbs of up to 62 bits, made short.
+/// Shortens limbs of up to 62 bits.
 fn reduced(mut limbs: [u64; 5]) -> Poly {
     // The carry out of the top has up to 37 bits.
     let carry = carried(&mut limbs) * 5 + limbs[0];
@@ -87,7 +87,7 @@ fn reduced(mut limbs: [u64; 5]) -> Poly {
     Poly(limbs.map(|limb| limb as u32))
 }
 
-/// Brings each limb's excess to the next one. Returns that of the last.
+/// Moves each limb's excess to the next one. Returns that of the last.
 fn carried(limbs: &mut [u64; 5]) -> u64 {
     limbs.iter_mut().fold(0, |carry, limb| {
         let sum = *limb + carry;
@@ -103,7 +103,7 @@ mod tests {
     use super::super::hash::hash;
     use super::*;
 
-    /// 2^130 - 5 less a small number.
+    /// 2^130 - 5 minus a small number.
     fn near_the_modulus(less: u32) -> Poly {
         Poly([LIMB as u32 - 4 - less, LIMB as u32, LIMB as u32, LIMB as u32, LIMB as u32])
     }
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn the_tag_is_that_of_the_rfc() {
-        // RFC 8439, 2.5.2; the last block there has two bytes, and its end is a bit there.
+        // RFC 8439, 2.5.2; its last block has two bytes and an end bit.
         let word = |text: &str| u128::from_str_radix(text, 16).unwrap().swap_bytes();
         let key = word("85d6be7857556d337f4452fe42d506a8") & 0x0FFFFFFC0FFFFFFC0FFFFFFC0FFFFFFF;
         let pad = word("0103808afb0db2fd4abff6af4149f51b");

@@ -1,4 +1,4 @@
-//! Memory of the caller on a device, and a stream that works on it.
+//! A caller's memory on a device, and a stream that works on it.
 
 use std::ops::Range;
 
@@ -14,28 +14,29 @@ pub struct DeviceBuffer {
 }
 
 impl DeviceBuffer {
-    /// Memory of `length` bytes at a device's `address` (of CUDA a `CUdeviceptr`), which is ready when all
-    /// that was queued on `stream` (of CUDA a `CUstream`; 0 is the default stream) is done.
+    /// Memory of `length` bytes at a device's `address` (a `CUdeviceptr` of CUDA), which is ready
+    /// when all commands queued on `stream` (a `CUstream` of CUDA; 0 is the default stream) are
+    /// complete.
     ///
     /// # Safety
-    /// The memory must be allocated on the device that seals or opens it, in CUDA's primary context as
-    /// the runtime and frameworks use it, and stay so as long as this value. Nobody else may use it
-    /// while it is sealed or opened. The stream must be one of this context.
+    /// The memory must be allocated on the device that seals or opens it, in CUDA's primary context
+    /// as the runtime and frameworks use it, for as long as this value lives. No other code may use
+    /// it while it is sealed or opened. The stream must be one of this context.
     pub unsafe fn new(address: u64, length: usize, stream: u64) -> DeviceBuffer {
         DeviceBuffer { address, length, stream }
     }
 
-    /// Where it begins.
+    /// Its first address.
     pub fn address(&self) -> u64 {
         self.address
     }
 
-    /// In bytes.
+    /// Its length in bytes.
     pub fn len(&self) -> usize {
         self.length
     }
 
-    /// Whether it has no bytes.
+    /// Returns whether it has no bytes.
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
@@ -45,8 +46,8 @@ impl DeviceBuffer {
         match properties.backend {
             // SAFETY: `new` was promised that it is a stream of the device's primary context.
             cuda::NAME => unsafe { cuda::wait_for(properties.index, self.stream) },
-            // An OpenCL queue belongs to a context of the caller's, whose memory no other context
-            // has.
+            // An OpenCL queue belongs to one of the caller's contexts, whose memory no other
+            // context shares.
             _ => Err(DeviceError::Other {
                 doing: "waiting for the caller's stream",
                 words: format!("{} shares no memory between contexts", opencl::NAME),
@@ -59,11 +60,11 @@ impl DeviceBuffer {
 pub(super) enum Text<'b> {
     /// The caller's.
     Outside(&'b DeviceBuffer),
-    /// New memory of so many bytes, for tests.
+    /// New memory of this many bytes, for tests.
     Inside(usize),
 }
 
-/// A stream with a text, and what it takes to work on it.
+/// A stream with a text, and the memory for processing it.
 pub(super) struct Site {
     // First, because dropping it ends all copies to and from the host's memory.
     stream: Box<dyn Stream>,
@@ -94,8 +95,8 @@ impl Site {
         }
         let mut stream = device.open()?;
         let text = match text {
-            // SAFETY: `DeviceBuffer::new` was promised that it stays allocated; it is borrowed while
-            // it is worked on, and the stream is finished or dropped before that ends.
+            // SAFETY: `DeviceBuffer::new` was promised that it stays allocated; it is borrowed
+            // during the work, and the stream is finished or dropped before that ends.
             Text::Outside(buffer) => unsafe { stream.wrap(buffer.address, buffer.length)? },
             Text::Inside(length) => stream.allocate(*length)?,
         };
@@ -109,7 +110,7 @@ impl Site {
         })
     }
 
-    /// The host's memory, when the device has done with it.
+    /// The host's memory, once the device has finished with it.
     pub(super) fn host(&mut self) -> Result<&mut [u8], DeviceError> {
         self.stream.finish()?;
         Ok(&mut self.host)
@@ -119,8 +120,8 @@ impl Site {
     pub(super) fn upload(&mut self, from: Range<usize>, to: Buffer) -> Result<(), DeviceError> {
         let from = &self.host[from];
         let to = Place { buffer: to, offset: 0 };
-        // SAFETY: the host's memory lives until the stream is dropped, and `host`, which alone lends it
-        // out, waits until the stream has finished.
+        // SAFETY: the host's memory lives until the stream is dropped, and `host`, the only access
+        // to it, waits until the stream has finished.
         unsafe { self.stream.copy_up(from.as_ptr(), from.len(), to) }
     }
 
@@ -132,10 +133,10 @@ impl Site {
         unsafe { self.stream.copy_down(from, to.as_mut_ptr(), to.len()) }
     }
 
-    /// Queues a kernel of ours.
+    /// Queues one of the engine's kernels.
     pub(super) fn launch(&mut self, launch: &Launch<'_>) -> Result<(), DeviceError> {
-        // SAFETY: the module above makes all launches, each with the parameters that stand in the
-        // kernel's source, and with chunks that lie in the text and fit the sizes.
+        // SAFETY: the module above makes all launches, each with the parameters in the kernel's
+        // source, and with chunks that are in the text and fit the sizes.
         unsafe { self.stream.launch(launch) }
     }
 

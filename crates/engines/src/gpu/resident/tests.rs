@@ -6,7 +6,7 @@ use evener_skipped::lacking;
 
 use super::*;
 
-/// Looked for once: PoCL's first listing of devices is not for two threads at once.
+/// Found once: two threads may not make PoCL's first listing of devices at the same time.
 static FOUND: LazyLock<Result<Arc<dyn Device>, String>> =
     LazyLock::new(|| probe::device("opencl:pocl"));
 
@@ -76,7 +76,7 @@ fn long_chunks_are_folded_on_the_device() {
     }
 }
 
-/// Texts, keys, IVs and additional data of all bits, among them those that carry most.
+/// Texts, keys, IVs and additional data of all bits, among them those that cause the most carries.
 #[test]
 fn random_and_extreme_texts_are_those_of_the_reference_engine() {
     let Some(device) = device() else { return };

@@ -18,7 +18,7 @@ use crate::gpu::lent::Lending;
 use crate::gpu::straight::LEAST;
 use crate::guard::{Watch, guard};
 
-/// The bytes of copies that lie in a buffer, copy by copy.
+/// The lengths of copies within a buffer, copy by copy.
 fn within(copies: &[Range<usize>], buffer: &[u8]) -> Vec<usize> {
     let memory = buffer.as_ptr_range();
     let is_in = |copy: &&Range<usize>| {
@@ -110,7 +110,7 @@ fn lent_messages_are_not_packed() {
         let wide = (16 << 10) + tag_in;
         let odd = [(40 << 10) + 5 + tag_in, LEAST + 1 + tag_in];
         let expected_ups = match direction {
-            // The last of a stretch may have any length.
+            // The last message of a stretch may have any length.
             Direction::Encrypt => vec![20 * wide, 9 * wide + odd[0], odd[1]],
             Direction::Decrypt => vec![30 * wide + odd[0], odd[1]],
         };
@@ -123,7 +123,7 @@ fn lent_messages_are_not_packed() {
         let wide = (16 << 10) + tag_out;
         let expected = vec![30 * wide + (40 << 10) + 5 + tag_out, LEAST + 1 + tag_out];
         assert_eq!(downs, expected, "{direction}");
-        // What passed the arena: the table, the short message, and the one that was not lent.
+        // The table, the short message, and the message that was not lent passed the arena.
         let bytes =
             |copies: &[Range<usize>]| copies.iter().map(ExactSizeIterator::len).sum::<usize>();
         let packed = bytes(&copies[0]) - ups.iter().sum::<usize>();
@@ -162,8 +162,8 @@ fn random_batches_in_lent_memory_are_those_of_openssl() {
     assert!(rejected > 0 && straight > BATCHES, "{rejected} {straight}");
 }
 
-/// Processes a batch with both engines, for ours mostly in lent memory: some messages behind each
-/// other, some apart. Returns the buffers, and how many messages were rejected.
+/// Processes a batch with both engines, for ours mostly in lent memory: some messages contiguous,
+/// some apart. Returns the buffers, and the number of rejected messages.
 fn compare(
     pair: &mut Pair,
     engine: &dyn Engine,
@@ -212,7 +212,7 @@ fn compare(
             }
         }
     }
-    // What lies between the results is as it was, and all of the input.
+    // The bytes between the results, and the whole input, are unchanged.
     let mut at = 0;
     for place in outputs.iter().chain([&(output.len()..output.len())]) {
         assert!(output[at..place.start].iter().all(|&byte| byte == FILL), "{what}: wrote around");
@@ -232,7 +232,7 @@ fn places(random: &mut Random, lengths: impl Iterator<Item = usize>) -> Vec<Rang
     lengths.map(place).collect()
 }
 
-/// The places of a buffer, in their order.
+/// The places of a buffer, in order.
 fn split<'b>(mut rest: &'b mut [u8], places: &[Range<usize>]) -> Vec<&'b mut [u8]> {
     let mut at = 0;
     let mut part = |place: &Range<usize>| {
@@ -345,7 +345,7 @@ fn a_device_lost_in_the_middle_leaves_inputs_and_no_plaintext() {
                 }
             }
             failures += usize::from(lost);
-            // Another engine does what is left.
+            // Another engine processes the rest.
             process(&*theirs, &request, &mut batch).unwrap();
             drop(batch);
             assert!(output.chunks_exact(result.len()).all(|place| place == result), "{calls}");
@@ -412,11 +412,11 @@ fn memory_that_was_given_back_is_not_taken_for_lent() {
     assert!(lending.now().addresses().all(|at| at != address), "it is on the list");
     drop(other);
     assert_eq!(lending.now().addresses().count(), 0);
-    // The lease still keeps the memory; nobody finds it.
+    // The lease still keeps the memory, but `find` does not return it.
     drop(lease);
 }
 
-/// Fewer than elsewhere: the kernels are the same.
+/// Fewer than for other tests: the kernels are the same.
 const BATCHES: usize = 2_000;
 
 /// A worker that ends gives its buffers back, and must not hang with the device.

@@ -35,7 +35,7 @@ fn run_long(ours: &dyn Engine) {
                 _ => (WipedBuffer::zeros(input.len()), WipedBuffer::zeros(input.len() + 16)),
             };
             lent_input.copy_from_slice(input);
-            // Short messages before and behind it go through the other arena.
+            // Short messages before and after it go through the other arena.
             let (mut before, mut behind) = ([0; 48], [0; 48]);
             let short = &text[..32];
             let mut batch = [
@@ -72,13 +72,13 @@ fn a_message_that_no_device_memory_holds_is_refused() {
         key: Some(&key),
     };
     let mut session = ours.open(&request).unwrap();
-    // Zeros that nothing touches take no memory.
+    // Untouched zeros take no memory.
     let (text, mut output) = (vec![0; length], vec![0; length + 16]);
     let mut batch = [Job::new(Iv::new(&[2; 12]).unwrap(), &text, &mut output)];
     let error = session.process(&mut batch).unwrap_err();
     assert!(error.to_string().contains("shorter segments"), "{error}");
     assert_eq!(batch[0].outcome, Outcome::Pending);
-    // The session goes on.
+    // The session still works.
     let (text, mut output) = ([0; 5], [0; 21]);
     let mut batch = [Job::new(Iv::new(&[2; 12]).unwrap(), &text, &mut output)];
     session.process(&mut batch).unwrap();

@@ -1,4 +1,5 @@
-//! A device that is lost in the middle: no job may be, and the session goes on when it is back.
+//! A device that is lost in the middle: no job may be lost, and the session continues when the
+//! device is back.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
@@ -50,7 +51,7 @@ fn a_lost_device_costs_no_job() {
                     assert!(batch.iter().all(|job| job.outcome == Outcome::Pending || done(job)));
                 }
             }
-            // The same session does what is left.
+            // The same session processes the rest.
             session.process(&mut batch).unwrap();
             assert!(batch.iter().all(done));
             result.is_ok()

@@ -15,7 +15,7 @@ use super::kernels::takes_wide_tables;
 use super::lent::Lending;
 use super::{GpuEngine, NAME};
 
-/// PoCL's device; `None`, and a word, where PoCL is not.
+/// PoCL's device; `None`, with a message, if PoCL is absent.
 fn device() -> Option<Arc<dyn Device>> {
     match super::probe::device("opencl:pocl") {
         Ok(device) => Some(device),
@@ -26,7 +26,8 @@ fn device() -> Option<Arc<dyn Device>> {
     }
 }
 
-/// The device, with either layout of AES's tables: the wide one, if it has room for it, and the narrow.
+/// The device with either layout of AES's tables: the wide one, if it has room for it, and the
+/// narrow.
 fn layouts() -> Vec<Arc<dyn Device>> {
     let Some(device) = device() else { return Vec::new() };
     let narrow = Arc::new(sys::Narrow::new(Arc::clone(&device)));
@@ -43,7 +44,7 @@ fn engine(device: Arc<dyn Device>) -> Arc<dyn Engine> {
     Arc::new(GpuEngine::new(NAME.to_owned(), device))
 }
 
-/// The engine without a guard, which packs nothing that lies in its own memory.
+/// The engine without a guard, which packs no message in its own memory.
 fn straight_engine(device: Arc<dyn Device>) -> Arc<dyn Engine> {
     let engine = GpuEngine::new(NAME.to_owned(), device);
     Arc::new(GpuEngine { lending: Lending::new(1), ..engine })

@@ -17,7 +17,7 @@ pub(super) struct Message {
     pub(super) aad: Vec<u8>,
     pub(super) padding: Padding,
     pub(super) input: Vec<u8>,
-    /// With bytes before and behind.
+    /// The output, with bytes before and after it.
     output: Vec<u8>,
     pub(super) room: usize,
 }
@@ -29,7 +29,7 @@ pub(super) struct Pair {
     pub(super) keys: Vec<Key>,
     pub(super) ours: Box<dyn Session>,
     pub(super) theirs: Box<dyn Session>,
-    /// OpenSSL's, for making ciphertext.
+    /// OpenSSL's session, for making ciphertext.
     encryptor: Box<dyn Session>,
 }
 
@@ -55,7 +55,7 @@ fn run(ours: &dyn Engine, mut random: Random) {
             _ => (random.below(pairs.len()), 1 + random.below(12)),
         };
         let pair = &mut pairs[number];
-        // So many are bitsliced.
+        // This many are bitsliced.
         let is_des = (pair.cipher, pair.direction) == (Cipher::DesEde3Cbc, Direction::Decrypt);
         let count = if is_des && count == 300 { 1_200 } else { count };
         let batch_of: Vec<_> = (0..count).map(|_| message(pair, &mut random)).collect();
@@ -96,7 +96,7 @@ fn open(
     Pair { cipher, direction, keys, ours, theirs, encryptor }
 }
 
-/// A message of random shape; one in eight to be decrypted is forged.
+/// A message of random shape; one in eight of those to decrypt is forged.
 pub(super) fn message(pair: &mut Pair, random: &mut Random) -> Message {
     let (cipher, block) = (pair.cipher, pair.cipher.block_length());
     let length = match random.below(16) {
@@ -160,7 +160,7 @@ pub(super) fn job<'a>(keys: &'a [Key], message: &'a Message, output: &'a mut [u8
     }
 }
 
-/// Processes the batch with both engines, and returns how many messages they rejected.
+/// Processes the batch with both engines, and returns the number of messages that they rejected.
 fn compare(pair: &mut Pair, mut messages: Vec<Message>, number: usize) -> usize {
     let (cipher, direction) = (pair.cipher, pair.direction);
     let mut expected = Vec::new();
@@ -211,5 +211,5 @@ fn compare(pair: &mut Pair, mut messages: Vec<Message>, number: usize) -> usize 
 pub(super) const FILL: u8 = 0xA5;
 pub(super) const GUARD: usize = 40;
 
-/// `make test-nightly` does more.
+/// `make test-nightly` runs more.
 const USUAL_BATCHES: usize = 10_000;

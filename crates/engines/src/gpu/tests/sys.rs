@@ -1,4 +1,4 @@
-//! A device that is lost after a number of calls, and notes what is copied; and one with little
+//! A device that is lost after a number of calls, and records copies; and a device with little
 //! shared memory.
 
 use std::ops::Range;
@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use crate::gpu::device::{Buffer, Device, DeviceError, Launch, Pinned, Place, Properties, Stream};
 
-/// A device whose calls fail when so many have been made, once.
+/// A device that fails once, after this many calls.
 pub(in crate::gpu) struct Failing {
     device: Arc<dyn Device>,
     left: Arc<AtomicI64>,
     copies: Copies,
 }
 
-/// The host's addresses of all copies: those up, and those down.
+/// The host's addresses of all copies: up, and down.
 pub(in crate::gpu) type Copies = Arc<Mutex<[Vec<Range<usize>>; 2]>>;
 
 struct FailingStream {
@@ -26,7 +26,7 @@ struct FailingStream {
     copies: Copies,
 }
 
-/// From so many on, the calls that are left before one panics.
+/// With a count of this plus n, n calls succeed before one panics.
 pub(in crate::gpu) const PANICS: i64 = i64::MIN / 2;
 
 fn count(left: &AtomicI64) -> Result<(), DeviceError> {
@@ -64,7 +64,7 @@ impl Device for Failing {
     }
 }
 
-/// A device that says it has less shared memory than AES's wide tables take.
+/// A device that reports less shared memory than AES's wide tables need.
 pub(super) struct Narrow {
     device: Arc<dyn Device>,
     properties: Properties,
@@ -108,7 +108,7 @@ impl Stream for FailingStream {
     }
 
     unsafe fn wrap(&mut self, address: u64, bytes: usize) -> Result<Buffer, DeviceError> {
-        // SAFETY: the caller promises the same, and the stream inside is as old as this one.
+        // SAFETY: the caller promises the same, and the inner stream is as old as this one.
         unsafe { self.next()?.wrap(address, bytes) }
     }
 
@@ -123,7 +123,7 @@ impl Stream for FailingStream {
         to: Place,
     ) -> Result<(), DeviceError> {
         self.note(0, host.addr(), length);
-        // SAFETY: the caller promises the same, and the stream inside is as old as this one.
+        // SAFETY: the caller promises the same, and the inner stream is as old as this one.
         unsafe { self.next()?.copy_up(host, length, to) }
     }
 
@@ -134,7 +134,7 @@ impl Stream for FailingStream {
         length: usize,
     ) -> Result<(), DeviceError> {
         self.note(1, host.addr(), length);
-        // SAFETY: the caller promises the same, and the stream inside is as old as this one.
+        // SAFETY: the caller promises the same, and the inner stream is as old as this one.
         unsafe { self.next()?.copy_down(from, host, length) }
     }
 
@@ -143,7 +143,7 @@ impl Stream for FailingStream {
     }
 
     unsafe fn launch(&mut self, launch: &Launch<'_>) -> Result<(), DeviceError> {
-        // SAFETY: the caller promises the same, and the stream inside is as old as this one.
+        // SAFETY: the caller promises the same, and the inner stream is as old as this one.
         unsafe { self.next()?.launch(launch) }
     }
 
@@ -168,6 +168,6 @@ impl Stream for FailingStream {
 pub(super) fn never_freed() -> Pinned {
     let bytes = Box::leak(vec![0_u8; 64].into_boxed_slice());
     let (start, length) = (NonNull::from(&mut bytes[0]), bytes.len());
-    // SAFETY: the bytes are initialised, are never freed, and nobody else has them.
+    // SAFETY: the bytes are initialised, are never freed, and nothing else uses them.
     unsafe { Pinned::new(start, length, Box::new(|| thread::sleep(Duration::MAX))) }
 }

@@ -1,8 +1,8 @@
 //! CBC encryption (NIST SP 800-38A, section 6.2) of eight messages side by side.
 //!
 //! Each block of a message depends on the previous one, so every lane encrypts a different message.
-//! A lane whose message has ended gets the next one at once: beside two thousand instructions for a
-//! step of eight blocks that costs little. Lanes without a message encrypt zeros.
+//! A lane whose message has ended gets the next one at once, which costs little beside the two
+//! thousand instructions of a step of eight blocks. Lanes without a message encrypt zeros.
 
 use std::ptr;
 use std::slice;
@@ -54,7 +54,7 @@ pub(super) unsafe fn encrypt_jobs(state: &mut State, batch: &mut [Job<'_>]) {
                     *key = own.map_or(&[], Key::bytes);
                 }
                 own.expand(&keys[..places.len()]);
-                // As many as lanes, which take them in their order.
+                // At most one for each lane; lanes take them in order.
                 let mut places = places.iter();
                 encrypt(own, || Some(Message::of(&mut window[usize::from(*places.next()?)])));
             }
@@ -73,7 +73,7 @@ pub(super) unsafe fn encrypt_records(
 ) -> bool {
     let field = Field::of(records);
     let mut numbers = records.done()..field.count;
-    // SAFETY: the records have their lengths, and with padding room for another block.
+    // SAFETY: the records have their lengths and, with padding, room for another block.
     unsafe {
         encrypt(keys, || {
             let record = numbers.next()?;
@@ -91,10 +91,10 @@ pub(super) unsafe fn encrypt_records(
     true
 }
 
-/// Encrypts one text, as fast as eight.
+/// Encrypts one text, in the time of eight.
 ///
 /// # Safety
-/// The CPU has NEON. The text is there, and whole blocks.
+/// The CPU has NEON. The text is valid, and whole blocks.
 pub(super) unsafe fn encrypt_text(keys: &Keys, text: &Text) {
     let &Text { iv, input, output, length, .. } = text;
     let mut message = Some(Message { iv, input, output, blocks: length / BLOCK, tail: None });
@@ -102,19 +102,19 @@ pub(super) unsafe fn encrypt_text(keys: &Keys, text: &Text) {
     unsafe { encrypt(keys, || message.take()) }
 }
 
-/// A message that is to be encrypted.
+/// A message to encrypt.
 struct Message {
     iv: Block,
     input: *const u8,
     output: *mut u8,
     /// Its whole blocks.
     blocks: usize,
-    /// How many bytes are behind them, if these are to be padded.
+    /// Number of bytes after them, if these are to be padded.
     tail: Option<usize>,
 }
 
 impl Message {
-    /// That of a job whose lengths were checked.
+    /// The message of a job whose lengths were checked.
     fn of(job: &mut Job<'_>) -> Message {
         let (whole, tail) = job.input.as_chunks::<BLOCK>();
         Message {
@@ -127,12 +127,12 @@ impl Message {
     }
 }
 
-/// Encrypts all messages that `next` gives, in their order. With a key for each lane there are no
-/// more than lanes: the first has the first lane.
+/// Encrypts all messages that `next` returns, in order. If each lane has its own key, there are at
+/// most as many messages as lanes, and the first message gets the first lane.
 ///
 /// # Safety
 /// The CPU has NEON. A message's blocks and tail may be read, and written with the tail as a block,
-/// until the end. Messages write to different places, each to no place behind what it has read.
+/// until the end. Messages write to different places, and none writes past what it has read.
 unsafe fn encrypt(keys: &Keys, mut next: impl FnMut() -> Option<Message>) {
     let mut idle = [0; IDLE_LENGTH];
     let mut tails = [None; LANES];
@@ -147,7 +147,7 @@ unsafe fn encrypt(keys: &Keys, mut next: impl FnMut() -> Option<Message>) {
         for lane in 0..LANES {
             while left[lane] == 0 {
                 if let Some(tail) = tails[lane].take() {
-                    // SAFETY: the lane's whole blocks are done, so that the tail is next.
+                    // SAFETY: the lane's whole blocks are done, so the tail is next.
                     let tail = unsafe { slice::from_raw_parts(chains.input[lane], tail) };
                     padding::fill_last_block(&mut tail_blocks[lane], tail);
                     chains.input[lane] = tail_blocks[lane].as_ptr();
@@ -170,8 +170,8 @@ unsafe fn encrypt(keys: &Keys, mut next: impl FnMut() -> Option<Message>) {
             chains.output[lane] = idle.as_mut_ptr();
             run = run.min(IDLE_LENGTH / BLOCK);
         }
-        // SAFETY: the caller's promise: no message has less than `run` blocks left, and idle lanes
-        // have room for them.
+        // SAFETY: the caller's promise: no message has fewer than `run` blocks left, and idle lanes
+        // have room for `run` blocks.
         unsafe { sys::chain(keys, &mut chains, run) }
         for left in &mut left {
             *left = left.saturating_sub(run);

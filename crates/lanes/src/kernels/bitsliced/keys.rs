@@ -1,6 +1,6 @@
 //! AES round keys (FIPS 197, section 5.2) of eight lanes, as bits.
 //!
-//! SubWord is done by the kernel itself, so there are no table look-ups.
+//! The kernel itself computes SubWord, so there are no table look-ups.
 
 use super::LANES;
 use super::sys::{self, Eight};
@@ -23,11 +23,10 @@ impl Keys {
         Keys { sliced: [[[0; BLOCK]; LANES]; MAX_ROUND_KEYS], rounds: 10 }
     }
 
-    /// Expands `keys`, of which there are one to eight, into the first lanes; the others have the
-    /// last one.
+    /// Expands `keys`, one to eight of them, into the first lanes; the rest get the last one.
     ///
     /// # Safety
-    /// The CPU has NEON. Every key has 16, 24 or 32 bytes, and all have as many.
+    /// The CPU has NEON. Every key has 16, 24 or 32 bytes, and all have the same length.
     pub(in crate::kernels) unsafe fn expand(&mut self, keys: &[&[u8]]) {
         let length = keys[0].len() / WORD;
         self.rounds = length + 6;
@@ -72,8 +71,9 @@ impl Keys {
         &mut words[index % 4]
     }
 
-    /// Turns the round keys of so many lanes into bits, as the kernel adds them: with SubBytes'
-    /// complements, and in the order of the state's bytes between the first and the last ShiftRows.
+    /// Turns the round keys of this many lanes into bits, in the form that the kernel adds: with
+    /// SubBytes' complements, and in the order of the state's bytes between the first and the last
+    /// ShiftRows.
     ///
     /// # Safety
     /// The CPU has NEON.
@@ -95,7 +95,7 @@ impl Keys {
         }
     }
 
-    /// The keys, and the number of rounds, of which each has one, and there is one before.
+    /// The round keys, and the number of rounds, which is one less than that of the keys.
     pub(super) fn sliced(&self) -> (&[Eight], usize) {
         (&self.sliced[..=self.rounds], self.rounds)
     }
@@ -116,8 +116,8 @@ pub(super) fn wipe_words(words: &mut [[u8; WORD]]) {
 /// Length of a word in bytes.
 const WORD: usize = 4;
 
-/// What SubBytes adds to each byte.
+/// The constant that SubBytes adds to each byte.
 const COMPLEMENTS: u128 = u128::from_ne_bytes([0x63; BLOCK]);
 
-/// FIPS 197's Rcon, from 1 on.
+/// FIPS 197's Rcon, from 1.
 const ROUND_CONSTANTS: [u8; 10] = [1, 2, 4, 8, 16, 32, 64, 128, 0x1B, 0x36];

@@ -1,6 +1,6 @@
 //! AES on ARMv7 with NEON, which has no instructions for AES: bitsliced, eight blocks at a time, so
 //! that it takes the same time for all keys and texts of a length. Table look-ups, such as
-//! OpenSSL's in CBC encryption there, leave traces of keys in the cache.
+//! OpenSSL's for CBC encryption there, leave traces of keys in the cache.
 //!
 //! | file | holds |
 //! |---|---|
@@ -26,10 +26,10 @@ pub(super) use keys::Keys;
 use parallel::{CbcDecrypt, Ctr, EcbDecrypt, EcbEncrypt, Text};
 use texts::Bitsliced;
 
-/// Blocks that are done at once: bits of a byte.
+/// Blocks processed at once, one for each bit of a byte.
 pub(super) const LANES: usize = 8;
 
-/// Whether the CPU has NEON, as Linux says (`AT_HWCAP`; the bit is from `asm/hwcap.h`).
+/// Returns whether the CPU has NEON according to Linux (`AT_HWCAP`; the bit is from `asm/hwcap.h`).
 pub(super) fn can_run() -> bool {
     has_neon(rustix::param::linux_hwcap().0)
 }
@@ -89,7 +89,7 @@ unsafe fn expand(keys: &mut Keys, key: &[u8]) {
 }
 
 /// # Safety
-/// The CPU has NEON. The text is there, and whole blocks except for CTR.
+/// The CPU has NEON. The text is valid, and whole blocks except for CTR.
 unsafe fn transform<M: parallel::Mode>(keys: &Keys, text: &Text) {
     // SAFETY: the caller's promise.
     unsafe { texts::transform(M::KIND, keys, text) }
@@ -110,7 +110,7 @@ unsafe fn in_parallel<M: parallel::Mode>(state: &mut State, batch: &mut [Job<'_>
     unsafe { parallel::process::<Bitsliced, M, ANY>(&mut work, batch) }
 }
 
-/// Rounds are counted where keys are.
+/// The keys count their rounds.
 const ANY: usize = 0;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The functions of `neon.s`: AES of eight blocks at once.
 //!
-//! They are in assembly, since for 32-bit ARM stable Rust has neither NEON's intrinsics nor the
-//! target feature, and the target does not take it for granted.
+//! They are in assembly because for 32-bit ARM stable Rust has neither NEON's intrinsics nor the
+//! target feature, and the target does not imply NEON.
 
 use std::arch::global_asm;
 
@@ -14,7 +14,7 @@ global_asm!(include_str!("circuits.s"), include_str!("neon.s"), options(raw));
 /// Eight blocks.
 pub(super) type Eight = [Block; LANES];
 
-/// Eight messages in CBC encryption, where they are.
+/// The positions of eight messages in CBC encryption.
 #[repr(C, align(16))]
 pub(super) struct Chains {
     /// The addresses of their next blocks.
@@ -24,7 +24,7 @@ pub(super) struct Chains {
     pub(super) last: Eight,
 }
 
-/// Which of the two ciphers.
+/// The direction of the cipher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cipher {
     Forward,
@@ -44,7 +44,7 @@ unsafe extern "C" {
     fn evener_lanes_neon_slice(blocks: *mut Eight);
 }
 
-/// Encrypts or decrypts eight blocks. All are read before any is written.
+/// Encrypts or decrypts eight blocks, reading all of them before it writes any.
 ///
 /// # Safety
 /// The CPU has NEON. Eight blocks may be read from `from`, and written to `to`.
@@ -64,18 +64,18 @@ pub(super) unsafe fn process(cipher: Cipher, keys: &Keys, from: *const u8, to: *
 /// # Safety
 /// The CPU has NEON.
 pub(super) unsafe fn substitute(words: [[u8; 4]; LANES]) -> [[u8; 4]; LANES] {
-    // A cipher of one round, which has no MixColumns. ShiftRows does nothing where a word is in all
-    // four columns; it leaves the rows behind each other.
+    // A cipher of one round, which has no MixColumns. ShiftRows changes nothing if all four columns
+    // are the same word; the result has the rows one after another.
     let mut blocks = words.map(|word| [word; 4]);
     let place = blocks.as_mut_ptr().cast::<u8>();
-    // SAFETY: the caller's promise; two keys are there, and eight blocks.
+    // SAFETY: the caller's promise; two keys and eight blocks exist.
     unsafe { evener_lanes_neon_encrypt(COMPLEMENT.0.as_ptr(), 1, place, place) }
     let rows = blocks.map(|block| [0, 1, 2, 3].map(|row| block[row][0]));
     super::keys::wipe_words(blocks.as_flattened_mut());
     rows
 }
 
-/// The keys of SubWord: nothing, and the complements, as bits.
+/// The keys of SubWord as bits: zero, and the complements.
 static COMPLEMENT: Complement = Complement([[[0; BLOCK]; LANES], {
     let (on, off) = ([0xFF; BLOCK], [0; BLOCK]);
     [on, on, off, off, off, on, on, off]
@@ -84,30 +84,30 @@ static COMPLEMENT: Complement = Complement([[[0; BLOCK]; LANES], {
 #[repr(C, align(16))]
 struct Complement([Eight; 2]);
 
-/// Encrypts so many blocks, one at least, of each of eight messages in CBC, and goes on behind
-/// them. Each message's block is read before it is written.
+/// Encrypts this many blocks, at least one, of each of eight messages in CBC, and advances the
+/// pointers. Each message's block is read before it is written.
 ///
 /// # Safety
-/// The CPU has NEON. So many blocks may be read and written at the addresses. Messages write to
-/// different places, or what they write is not wanted.
+/// The CPU has NEON. This many blocks may be read and written at the addresses. Messages write to
+/// different places, or their output is not needed.
 pub(super) unsafe fn chain(keys: &Keys, chains: &mut Chains, blocks: usize) {
     let (sliced, rounds) = keys.sliced();
     // SAFETY: the caller's promise, and as in `process`.
     unsafe { evener_lanes_neon_chain(sliced.as_ptr(), rounds, chains, blocks) }
 }
 
-/// The sum (exclusive or) of eight blocks and eight others. Two of each are read, and their sum is
-/// written, before the next two.
+/// Writes the sum (exclusive or) of eight blocks and eight blocks. Two of each are read, and their
+/// sum is written, before the next two.
 ///
 /// # Safety
-/// The CPU has NEON. The blocks may be read and written there; what is written overlaps what is
-/// read only if it is the same or begins before.
+/// The CPU has NEON. The blocks may be read and written; the output overlaps an input only if it is
+/// the same or begins before it.
 pub(super) unsafe fn add(to: *mut u8, one: *const u8, other: *const u8) {
     // SAFETY: the caller's promise.
     unsafe { evener_lanes_neon_add(to, one, other) }
 }
 
-/// Turns eight blocks into bits: 16 bytes for each bit of a byte, of which bit `i` is block `i`'s.
+/// Turns eight blocks into bits: 16 bytes for each bit of a byte; bit `i` of them is block `i`'s.
 ///
 /// # Safety
 /// The CPU has NEON.

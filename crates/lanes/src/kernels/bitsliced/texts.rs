@@ -1,5 +1,5 @@
 //! The modes with independent blocks (NIST SP 800-38A): ECB, CTR, and CBC decryption, eight blocks
-//! at a time. What is left of a text in the end takes as long as eight blocks.
+//! at a time. A rest at the end of a text takes as long as eight blocks.
 
 use std::ptr;
 
@@ -30,15 +30,15 @@ impl Texts for Bitsliced {
 ///
 /// # Safety
 /// The CPU has NEON. `length` bytes may be read from the text's input and written to its output,
-/// which does not overlap unless it is the same or begins before; they are whole blocks, except
-/// for CTR.
+/// which does not overlap unless it is the same or begins before; they are whole blocks, except for
+/// CTR.
 pub(super) unsafe fn transform(kind: Kind, keys: &Keys, text: &Text) {
     let &Text { input, output, length, .. } = text;
     let mut work = Work::new(kind, keys, text.iv);
     let whole = length - length % EIGHT;
     let mut done = 0;
-    // SAFETY: each access ends at `length` or before. What is read is read before its place is
-    // written to, since no byte of the result lies behind its text's.
+    // SAFETY: each access ends at `length` or before. Every input is read before its place is
+    // written to, since no byte of the result is after its text's.
     unsafe {
         while done < whole {
             work.eight(input.add(done), output.add(done));
@@ -49,25 +49,25 @@ pub(super) unsafe fn transform(kind: Kind, keys: &Keys, text: &Text) {
             let place = rest.as_mut_ptr().cast::<u8>();
             ptr::copy_nonoverlapping(input.add(done), place, length - done);
             work.eight(place, place);
-            // The output may overlap the input, and not the copy.
+            // The output may overlap the input, but not the copy.
             ptr::copy_nonoverlapping(place, output.add(done), length - done);
             wipe(&mut rest);
         }
     }
 }
 
-/// A text on its way.
+/// A text in progress.
 struct Work<'k> {
     kind: Kind,
     keys: &'k Keys,
     /// CTR's next counter, and the last eight.
     counter: u128,
     counters: Eight,
-    /// Whether more of the next counters than their last words differ from those.
+    /// True if the next counters differ from `counters` in more than their last words.
     is_new: bool,
     /// The block of ciphertext, or the IV, that precedes the next blocks, and room for these.
     before: [Block; LANES + 1],
-    /// What is added to texts, or their sums with that.
+    /// The blocks to add to texts (CTR), or the texts' sums with the blocks before (CBC).
     made: Eight,
 }
 
@@ -87,8 +87,8 @@ impl Work<'_> {
     /// Transforms the next eight blocks.
     ///
     /// # Safety
-    /// The CPU has NEON. They may be read and written at the places; what is written overlaps what
-    /// is read only if it is the same or begins before.
+    /// The CPU has NEON. The blocks may be read and written at the places; the output overlaps the
+    /// input only if it is the same or begins before it.
     unsafe fn eight(&mut self, from: *const u8, to: *mut u8) {
         let made = self.made.as_mut_ptr().cast::<u8>();
         // SAFETY: the caller's promise; the arrays have eight blocks, and `before` one more.
@@ -126,7 +126,7 @@ impl Work<'_> {
             }
         }
         self.counter = self.counter.wrapping_add(LANES as u128);
-        // Then the words before the last one have changed.
+        // The words before the last one change then.
         self.is_new = (self.counter as u32) < LANES as u32;
     }
 }

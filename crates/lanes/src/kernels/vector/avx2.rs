@@ -39,7 +39,7 @@ impl Vector for VaesAvx2 {
     #[inline(always)]
     unsafe fn load_bytes(from: *const u8, count: usize) -> Self {
         if count == BLOCK {
-            // All that modes of whole blocks leave over.
+            // The only rest that modes of whole blocks have.
             return unsafe { Self(_mm256_zextsi128_si256(_mm_loadu_si128(from.cast()))) };
         }
         let mut bytes = [0; BYTES];
@@ -223,8 +223,8 @@ impl Vector for VaesAvx2 {
     }
 }
 
-/// Swaps the two ways to see two lines of four blocks, each way as four registers: by half
-/// line and lane, and by position.
+/// Transposes two lines of four blocks in four registers: from the order by half line and lane to
+/// that by position, and back.
 #[inline(always)]
 fn transpose([a, b, c, d]: [VaesAvx2; 4]) -> [VaesAvx2; 4] {
     // SAFETY: the values prove the instructions.

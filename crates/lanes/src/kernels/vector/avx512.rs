@@ -285,13 +285,13 @@ impl Carryless for VaesAvx512 {
     fn differing_lanes(self, other: Self) -> u32 {
         let halves = u32::from(unsafe { _mm512_cmpneq_epi64_mask(self.0, other.0) });
         let lanes = (halves | halves >> 1) & 0x55;
-        // From every second bit to every bit.
+        // Packs every second bit.
         let pairs = (lanes | lanes >> 1) & 0x33;
         (pairs | pairs >> 2) & 0xF
     }
 }
 
-/// Swaps the two ways to see four lines of four blocks: by lane and by position.
+/// Transposes four lines of four blocks, from the order by lane to that by position, and back.
 #[inline(always)]
 fn transpose([a, b, c, d]: [VaesAvx512; 4]) -> [VaesAvx512; 4] {
     // SAFETY: the values prove the instructions.

@@ -21,20 +21,21 @@ pub(super) use {aesni::AesNi, avx2::VaesAvx2, avx512::VaesAvx512};
 /// The unit of AES.
 pub(super) type Block = [u8; BLOCK];
 
-/// Zeroises blocks, of tables of some thousand bytes: in one write each, where `zeroize` has sixteen.
+/// Zeroises blocks of tables of some thousand bytes, with one write each where `zeroize` has
+/// sixteen.
 pub(super) fn wipe(blocks: &mut [Block]) {
     for block in blocks {
         // SAFETY: the reference is unique.
         unsafe { std::ptr::write_volatile(block, [0; BLOCK]) }
     }
-    // As `zeroize` does, so that nothing moves before it.
+    // Keeps later code from moving before the writes, as `zeroize` does.
     std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
 }
 
 /// Length of a block in bytes.
 pub(super) const BLOCK: usize = 16;
 
-/// How many blocks of each lane [`Vector::gather_lines`] takes at once: a cache line.
+/// Number of blocks of each lane that [`Vector::gather_lines`] reads at once: a cache line.
 #[cfg(not(target_arch = "arm"))]
 pub(super) const LINE_BLOCKS: usize = 4;
 
@@ -42,7 +43,7 @@ pub(super) const LINE_BLOCKS: usize = 4;
 #[cfg(not(target_arch = "arm"))]
 pub(super) const MAX_BLOCKS: usize = 4;
 
-/// A register of one or more AES blocks, each of them in a *lane*.
+/// A register of one or more AES blocks, each in a *lane*.
 ///
 /// A value is proof that the CPU has the instructions of its type: the caller of a constructor (all
 /// are unsafe) guarantees them, so methods on values are safe. Rounds have the operands of the x86
@@ -57,11 +58,11 @@ pub(super) trait Vector: Copy {
     /// Lanes in the register.
     const BLOCKS: usize;
 
-    /// Whether there are 32 registers, enough for eight of text, the round keys, and the hash of
+    /// True if there are 32 registers, enough for eight of text, the round keys, and the hash of
     /// other text; with 16, intermediate values would go to memory.
     const HAS_MANY_REGISTERS: bool;
 
-    /// Whether numbers have their upper half in the lower half of the lane.
+    /// True if numbers have their upper half in the lower half of the lane.
     const HIGH_FIRST: bool;
 
     /// The same block in every lane.
@@ -79,11 +80,11 @@ pub(super) trait Vector: Copy {
     /// Writes the first `count` bytes (up to the register's length).
     unsafe fn store_bytes(self, to: *mut u8, count: usize);
 
-    /// One block from each of the `BLOCKS` pointers, `offset` bytes behind it. (Here and below
-    /// only the sum has to be a place in the memory: the pointer may lie outside.)
+    /// One block from each of the `BLOCKS` pointers, `offset` bytes after it. (Here and below only
+    /// the sum must be in the memory: the pointer may be outside.)
     unsafe fn gather(from: &[*const u8], offset: usize) -> Self;
 
-    /// Writes each lane `offset` bytes behind its own pointer.
+    /// Writes each lane `offset` bytes after its own pointer.
     unsafe fn scatter(self, to: &[*mut u8], offset: usize);
 
     /// [`LINE_BLOCKS`] blocks from each of the `BLOCKS` pointers, transposed: the first vector has
@@ -158,7 +159,7 @@ pub(super) trait Vector: Copy {
 /// As for [`Vector`].
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub(super) trait Carryless: Vector {
-    /// A block in the first lane, zeros in the others.
+    /// A block in the first lane, zeros in the rest.
     unsafe fn load_block(block: &Block) -> Self;
 
     /// The block in the first lane.
@@ -192,11 +193,12 @@ pub(super) trait Carryless: Vector {
     /// The first `count` bytes (up to the register's length), then zeros.
     fn truncated(self, count: usize) -> Self;
 
-    /// The sum of the halves of the lane, in its lower half, and that of another's, in its upper.
+    /// The sum of the halves of the lane, in its lower half, and of the halves of `other`, in its
+    /// upper.
     #[cfg(target_arch = "aarch64")]
     fn fold_two(self, other: Self) -> Self;
 
-    /// The sum with two others.
+    /// The sum with `one` and `other`.
     #[cfg(target_arch = "aarch64")]
     fn plus(self, one: Self, other: Self) -> Self;
 

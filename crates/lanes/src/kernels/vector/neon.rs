@@ -14,7 +14,7 @@ use zeroize::Zeroize;
 
 use super::{BLOCK, Block, Carryless, LINE_BLOCKS, MAX_BLOCKS, Vector};
 
-/// Needs the AES instructions of ARMv8, and with `SHA3` those of SHA3, of which one adds three
+/// Needs the AES instructions of ARMv8, and with `SHA3` those of SHA3, one of which adds three
 /// registers.
 #[derive(Clone, Copy)]
 pub(in crate::kernels) struct Neon<const SHA3: bool>(uint8x16_t);
@@ -108,7 +108,7 @@ impl<const SHA3: bool> Vector for Neon<SHA3> {
     #[inline(always)]
     unsafe fn finish_streaming() {}
 
-    // There is no stable intrinsic; the kernel does without.
+    // There is no stable intrinsic, so the kernel does not prefetch.
     #[inline(always)]
     fn ask_to_read(_address: *const u8) {}
 
@@ -201,7 +201,7 @@ impl<const SHA3: bool> Vector for Neon<SHA3> {
     }
 }
 
-// SAFETY: as above. The CPU has PMULL, since it is a carry-less kernel that calls these.
+// SAFETY: as above. The CPU has PMULL, since only carry-less kernels call these.
 #[allow(clippy::undocumented_unsafe_blocks, reason = "one proof for all, above")]
 impl<const SHA3: bool> Carryless for Neon<SHA3> {
     #[inline(always)]
@@ -327,8 +327,8 @@ fn add_three(one: uint8x16_t, other: uint8x16_t, third: uint8x16_t) -> uint8x16_
     veor3q_u8(one, other, third)
 }
 
-// In assembly: the compiler would take a factor's halves apart where it is loaded, with an instruction
-// for each, and would change the order of sums so that more of them have to be kept.
+// In assembly: the compiler would load a factor's halves with an instruction for each, and would
+// reorder sums so that it must keep more of them.
 
 /// Adds two to a sum.
 #[inline]
@@ -343,7 +343,7 @@ fn add_two(mut sum: uint8x16_t, one: uint8x16_t, other: uint8x16_t) -> uint8x16_
     sum
 }
 
-/// The product of the lower halves of the registers.
+/// The product of the registers' lower halves.
 #[inline]
 #[target_feature(enable = "neon,aes")]
 fn multiply_lower(one: uint8x16_t, other: uint8x16_t) -> uint8x16_t {
@@ -356,7 +356,7 @@ fn multiply_lower(one: uint8x16_t, other: uint8x16_t) -> uint8x16_t {
     product
 }
 
-/// The product of the upper halves of the registers.
+/// The product of the registers' upper halves.
 #[inline]
 #[target_feature(enable = "neon,aes")]
 fn multiply_upper(one: uint8x16_t, other: uint8x16_t) -> uint8x16_t {

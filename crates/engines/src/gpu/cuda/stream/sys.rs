@@ -13,7 +13,7 @@ pub(in super::super) struct CudaStream {
     buffers: Vec<Option<Memory>>,
 }
 
-/// A kernel, and how much dynamic shared memory it was allowed.
+/// A kernel, and its limit of dynamic shared memory.
 #[derive(Clone, Copy)]
 struct Kernel {
     function: Function,
@@ -32,7 +32,7 @@ impl CudaStream {
         CudaStream { commands, kernels: HashMap::new(), buffers: Vec::new() }
     }
 
-    /// The address of a place, behind which so many bytes of its buffer lie.
+    /// The address of a place that has this many bytes of its buffer after it.
     fn find(&self, at: Place, length: usize, doing: &'static str) -> Result<Address, DeviceError> {
         let memory = self.buffers.get(at.buffer.0 as usize).copied().flatten();
         let fits =
@@ -44,7 +44,7 @@ impl CudaStream {
         })
     }
 
-    /// A kernel that may have so much dynamic shared memory.
+    /// A kernel that may use this much dynamic shared memory.
     fn kernel(&mut self, name: &'static str, shared: u32) -> Result<Function, DeviceError> {
         let known = self.kernels.get(name).copied();
         let mut kernel = match known {
@@ -69,7 +69,7 @@ impl CudaStream {
         Buffer((self.buffers.len() - 1) as u32)
     }
 
-    /// Wipes what is not wrapped. The commands are queued only.
+    /// Queues the wiping of memory, unless it is wrapped.
     fn wipe(&mut self, memory: Memory) -> Result<(), DeviceError> {
         if memory.is_wrapped {
             return Ok(());
@@ -174,12 +174,12 @@ impl Stream for CudaStream {
             };
         }
         let shape = (launch.groups, launch.group_size, launch.dynamic_shared);
-        // SAFETY: the caller promises that these are the kernel's arguments, and that it keeps to
-        // its buffers.
+        // SAFETY: the caller promises that these are the kernel's arguments, and that the kernel
+        // stays within its buffers.
         unsafe { self.commands.launch(function, shape, &mut arguments[..launch.arguments.len()]) }
     }
 
-    /// The device starts at once with what is queued.
+    /// The device starts queued commands at once.
     fn flush(&mut self) -> Result<(), DeviceError> {
         Ok(())
     }
@@ -204,8 +204,8 @@ impl Drop for CudaStream {
                 let _ = self.wipe(memory);
             }
         }
-        // What can't be waited for in one way may be in the other. If neither can, the device is lost:
-        // it does nothing any more.
+        // If the first way of waiting fails, the other may work. If neither does, the device is
+        // lost: it does nothing any more.
         if self.commands.finish().is_err() {
             let _ = self.commands.drain();
         }
@@ -230,5 +230,5 @@ fn named(error: DeviceError, kernel: &str) -> DeviceError {
 /// Dynamic shared memory that every kernel may have, in bytes.
 const ALWAYS_ALLOWED: u32 = 48 << 10;
 
-/// Of allocations, in bytes.
+/// Alignment of allocations, in bytes.
 const ALIGNMENT: usize = 256;

@@ -1,4 +1,5 @@
-//! The backend with a fake driver (`fake.c`), which says what a real one would not forgive.
+//! The backend with a fake driver (`fake.c`), which reports errors that a real one would not
+//! forgive.
 
 mod sys;
 
@@ -25,10 +26,10 @@ const PTX: &str = ".version 7.1\n.target sm_80\n.visible .entry flip(\n) {}\n.en
 
 const FINE: Told = Told { fail_at: 0, code: 0, is_sticky: false, memory: 1 << 30, lies: false };
 
-/// Set where the tests run again with the sanitiser.
+/// Set when the tests run again with the sanitiser.
 const SANITISED: &str = "EVENER_TEST_FAKE_CUDA_SANITISED";
 
-/// The fake driver, compiled once; `None` where there is no compiler.
+/// The fake driver, compiled once; `None` if there is no compiler.
 static COMPILED: LazyLock<Option<(tempfile::TempDir, PathBuf)>> = LazyLock::new(|| {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/gpu/cuda/tests/fake.c");
     let folder = tempfile::tempdir().unwrap();
@@ -60,8 +61,8 @@ fn fake() -> Option<Fake> {
     Some(fake)
 }
 
-/// A device of the fake with the engine's kernels, of which it knows `shared_chains`; and what it complains
-/// of when all is closed. `None` where there is no compiler.
+/// A device of the fake with the engine's kernels, of which it knows `shared_chains`; and its
+/// complaints when everything is closed. `None` if there is no compiler.
 #[cfg(feature = "openssl")]
 pub(in crate::gpu) fn fake_gpu() -> Option<(Arc<dyn Device>, impl FnOnce() -> String)> {
     let fake = fake()?;
@@ -142,7 +143,7 @@ fn every_call_that_fails_is_an_error_and_leaves_nothing_behind() {
             let told = Told { fail_at, code, is_sticky, ..FINE };
             fake.begin(told);
             match (work(), code) {
-                // What is freed is freed, and flags are a wish.
+                // The backend ignores failures to free memory or to set flags.
                 (Ok(result), _) => assert!(result == flipped(&text()), "{told:?}"),
                 (Err(None), _)
                 | (Err(Some(DeviceError::OutOfMemory { .. })), 2)
@@ -235,9 +236,8 @@ fn what_is_not_in_a_buffer_is_refused_before_the_driver_sees_it() {
     assert_eq!(fake.end(), "");
 }
 
-/// The engine on the fake driver, whose kernels of ciphers do nothing.
 #[cfg(feature = "openssl")]
-/// Waits when it is dropped until all that was given back is freed.
+/// Its drop waits until all returned memory is freed.
 struct Settled(Arc<Lending>);
 
 impl Drop for Settled {
@@ -246,6 +246,7 @@ impl Drop for Settled {
     }
 }
 
+/// The engine on the fake driver, whose kernels of ciphers do nothing.
 fn engine(fake: &Fake) -> Arc<crate::gpu::GpuEngine> {
     let device = found(&fake.path, crate::gpu::kernels::PTX).unwrap().remove(0);
     Arc::new(crate::gpu::GpuEngine::new("gpu:fake".to_owned(), device))
@@ -289,8 +290,8 @@ fn a_device_that_fails_costs_no_job() {
     assert!(texts.iter().all(|kept| text().starts_with(kept)), "an input was changed");
 }
 
-/// Batches of the engine on the fake, with most messages in lent memory; what it fails to do, OpenSSL
-/// does.
+/// Batches of the engine on the fake, with most messages in lent memory; OpenSSL processes the jobs
+/// that it fails to process.
 #[cfg(feature = "openssl")]
 #[test]
 fn a_device_that_fails_costs_no_job_in_lent_memory() {
@@ -340,7 +341,7 @@ fn a_device_that_fails_costs_no_job_in_lent_memory() {
     };
     for direction in [Direction::Encrypt, Direction::Decrypt] {
         fake.begin(FINE);
-        // The fake's tags are all right, because its kernels do nothing.
+        // All of the fake's tags are right, because its kernels do nothing.
         work(direction).unwrap();
         let calls = fake.calls();
         assert_eq!(fake.end(), "");
@@ -372,7 +373,7 @@ fn memory_given_back_early_stays_until_its_copy_has_ended() {
     let leases = [0, 1].map(|number: usize| lending.now().find(&buffers[number]).cloned().unwrap());
     channel.upload_straight(&Stretch::up(&buffers[0], 0, &leases[0])).unwrap();
     channel.download_straight(&Stretch::down(&mut buffers[1], 0, &leases[1])).unwrap();
-    // The list has them no more, and the memory is still there: the fake would complain.
+    // The list no longer has them, but the memory still exists: otherwise the fake would complain.
     drop(leases);
     drop(buffers);
     lending.settle();
@@ -414,7 +415,7 @@ fn a_device_that_hangs_is_waited_for_once() {
     assert!(words(&tests[0]).contains("did not open within 1 s"), "{}", words(&tests[0]));
     assert!(tests.len() > 20);
     assert!(tests[1..].iter().all(|test| test.result == Err(SelfTestError::Skipped)));
-    // The threads that hang still use it.
+    // The hanging threads still use it.
     std::mem::forget((guarded, engine, fake));
 }
 

@@ -1,4 +1,4 @@
-//! Calls into the fake driver, and what a batch asks of a stream.
+//! Calls into the fake driver, and the stream calls of a batch.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::mem;
@@ -6,28 +6,29 @@ use std::path::Path;
 
 use crate::gpu::device::{Argument, Device, DeviceError, Launch, Place, Stream};
 
-/// A copy of the fake driver. Its state is its own.
+/// A copy of the fake driver, with its own state.
 pub(super) struct Fake {
     library: *mut c_void,
     pub(super) path: CString,
 }
 
-// SAFETY: the functions of the fake take a lock, except those that a test calls when nobody else works.
+// SAFETY: the functions of the fake take a lock, except those that a test calls when no other
+// thread works.
 unsafe impl Send for Fake {}
 // SAFETY: as above.
 unsafe impl Sync for Fake {}
 
-/// What the fake is to do.
+/// Instructions for the fake.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Told {
     /// The number of the call that fails, from 1; 0 for none.
     pub(super) fail_at: i32,
     pub(super) code: i32,
-    /// Whether all later calls fail as well.
+    /// True if all later calls fail as well.
     pub(super) is_sticky: bool,
-    /// The device's memory, and the most of pinned memory at once.
+    /// The device's memory, and the most pinned memory at once.
     pub(super) memory: usize,
-    /// Whether kernels compute wrongly.
+    /// True if kernels compute wrongly.
     pub(super) lies: bool,
 }
 
@@ -57,7 +58,7 @@ impl Fake {
         }
     }
 
-    /// A driver of this version, with so many devices of a compute capability (80 for 8.0).
+    /// A driver of this version, with this many devices of a compute capability (80 for 8.0).
     pub(super) fn be(&self, version: i32, devices: i32, capability: i32) {
         type Be = unsafe extern "C" fn(c_int, c_int, c_int);
         // SAFETY: `fake.c` declares it so.
@@ -78,7 +79,7 @@ impl Fake {
         }
     }
 
-    /// How many calls there were since [`Fake::begin`].
+    /// The number of calls since [`Fake::begin`].
     pub(super) fn calls(&self) -> i32 {
         // SAFETY: `fake.c` declares it so.
         unsafe {
@@ -87,7 +88,7 @@ impl Fake {
         }
     }
 
-    /// What it complains of, when all is closed.
+    /// Its complaints, when everything is closed.
     pub(super) fn end(&self) -> String {
         // SAFETY: `fake.c` declares it so; the text stays until the next `begin`.
         unsafe {
@@ -138,12 +139,12 @@ fn flip_between(device: &dyn Device, input: &[u8], output: &mut [u8]) -> Result<
     stream.flush()?;
     stream.finish()?;
     stream.release(other)?;
-    // What is queued when a stream is dropped is finished first.
+    // Queued commands are finished before a stream's drop.
     // SAFETY: as above.
     unsafe { stream.copy_up(input.as_ptr(), input.len(), at) }
 }
 
-/// Starts a kernel that is not there, with arguments that are none.
+/// Starts an unknown kernel, without arguments.
 pub(super) fn launch_unknown(stream: &mut dyn Stream) -> Result<(), DeviceError> {
     let launch =
         Launch { kernel: "unknown", groups: 1, group_size: 1, dynamic_shared: 0, arguments: &[] };
