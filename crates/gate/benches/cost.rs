@@ -1,4 +1,4 @@
-//! What the gate costs: opening it, a pass, a hand-over against a bare futex wake, and a crowd
+//! The costs of the gate: opening it, a pass, a hand-over against a bare futex wake, and a crowd
 //! asleep.
 //!
 //! `cargo bench -p evener-gate` prints the medians of several rounds; both parties to a
@@ -48,8 +48,8 @@ fn main() {
     std::fs::remove_dir_all(&directory).expect("a temporary directory");
 }
 
-/// Nanoseconds by which a process lives longer that opens a gate which others have open, passes
-/// it and closes it.
+/// Nanoseconds by which a process lives longer if it opens a gate that other processes have open,
+/// passes it and closes it.
 fn opening() -> f64 {
     let options = GateOptions::new(format!("opening-{}", std::process::id()), 2);
     let _first = Gate::open(options.clone()).expect("a gate");
@@ -69,7 +69,7 @@ fn opening() -> f64 {
     middle(&mut gated) - middle(&mut bare)
 }
 
-/// Nanoseconds for entering and leaving when nobody else is there.
+/// Nanoseconds for entering and leaving when no other process is there.
 fn pass(gate: &Gate) -> f64 {
     const PASSES: u32 = 100_000;
     let start = Instant::now();

@@ -132,7 +132,7 @@ impl Directory {
         self.path.join(name)
     }
 
-    /// Whether the file of this name is still the one that is open as `file`.
+    /// Returns whether the file of this name is still the one that is open as `file`.
     pub(crate) fn still_has(&self, name: &str, file: BorrowedFd<'_>) -> bool {
         let named = rustix::fs::statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW);
         let open = rustix::fs::fstat(file);
@@ -142,7 +142,7 @@ impl Directory {
     }
 }
 
-/// Where the gates of a scope may be, the best place first.
+/// The directories in which the gates of a scope may be, the best first.
 fn places(scope: Scope, parent: Option<&Path>) -> Vec<PathBuf> {
     let user = rustix::process::geteuid().as_raw();
     let name = match scope {
@@ -152,8 +152,8 @@ fn places(scope: Scope, parent: Option<&Path>) -> Vec<PathBuf> {
     if let Some(parent) = parent {
         return vec![parent.join(name)];
     }
-    // Other users can make nothing in the first place. In /dev/shm any user can make a directory
-    // with our name; it is not trusted, but it blocks the name.
+    // In the first directory, other users can't create anything. In /dev/shm any user can make a
+    // directory with our name; it is not trusted, but it blocks the name.
     let first = match scope {
         Scope::User if user == 0 => PathBuf::from("/run/evener"),
         Scope::User => PathBuf::from(format!("/run/user/{user}/evener")),
@@ -253,10 +253,11 @@ fn engine_of(file_name: &str) -> Option<String> {
 
 const SUFFIX: &str = ".gate";
 
-/// Removing a file is fast; only a process that was stopped holds the lock for longer.
+/// The longest wait for the lock. Removing a file is fast; only a stopped process holds the lock
+/// for longer.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
-/// So that no file name is longer than 255 bytes.
+/// The longest name of an engine, in bytes: no file name is then longer than 255 bytes.
 pub(crate) const LONGEST_NAME: usize = 80;
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use evener_core::shown;
 
-/// Why a gate can't be opened or entered.
+/// The reasons why a gate can't be opened or entered.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GateError {
@@ -61,7 +61,7 @@ pub enum GateError {
     Untrusted {
         /// The file or directory.
         path: PathBuf,
-        /// In words.
+        /// The reason, as text.
         reason: String,
     },
     /// Other processes use the gate with other settings.
@@ -86,7 +86,7 @@ pub enum GateError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// In words.
+        /// The reason, as text.
         reason: String,
     },
     /// Every place in the queue is taken.

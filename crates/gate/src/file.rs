@@ -5,7 +5,8 @@
 //! - A process with an open gate holds a shared `flock` on its file; the kernel releases it when
 //!   the process ends, however it ends. So an exclusive `flock` proves that the file is not in use,
 //!   and a file that is damaged, of another version or shape, or from before a reboot can be
-//!   replaced. While other processes use such a file, opening it is an error that says what to do.
+//!   replaced. While other processes use such a file, opening it fails with an error that says what
+//!   to do.
 //! - A process that only reads a file, or finds that it does not fit, holds no lock on it, so it
 //!   never spoils this proof. (A file's shape never changes, and its words stay mapped when it
 //!   loses its name.)
@@ -350,13 +351,13 @@ fn unreadable(engine: &str) -> impl Fn(io::Error) -> GateError {
 /// `EVENGATE`.
 const MAGIC: u64 = u64::from_be_bytes(*b"EVENGATE");
 
-/// Of the layout and the algorithm. A process of another version never joins.
+/// The version of the layout and the algorithm. A process of another version never joins.
 const VERSION: u64 = 2;
 
-/// In words: 64 MiB.
+/// The largest file, in words: 64 MiB.
 const LARGEST: usize = 8 << 20;
 
-/// How often opening is tried while others replace the file.
+/// The number of attempts to open the file while other processes replace it.
 const ATTEMPTS: usize = 200;
 
 #[cfg(test)]

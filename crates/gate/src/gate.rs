@@ -46,7 +46,7 @@ impl Gate {
         Ok(gate)
     }
 
-    /// What the gate was opened with.
+    /// The options with which the gate was opened.
     pub fn options(&self) -> &GateOptions {
         &self.options
     }
@@ -81,7 +81,7 @@ impl Gate {
         self.pass(&mut Recallable::new(recall, tell, &self.options.engine))
     }
 
-    /// Returns a permit, or `None` where [`Gate::enter`] would wait.
+    /// Returns a permit, or `None` if [`Gate::enter`] would wait.
     ///
     /// # Errors
     /// As [`Gate::enter`].
@@ -89,9 +89,9 @@ impl Gate {
         if let Some(permit) = self.pass(&mut false)? {
             return Ok(Some(permit));
         }
-        // Where nobody waits, nobody has noticed that a holder died.
+        // If no process waits, no process has noticed that a holder died.
         if self.layout.is_some() {
-            // What is wrong with the file, the next attempt says.
+            // The next attempt reports any fault of the file.
             let _ = self.file(None)?.table.look(self.identity()?);
         }
         self.pass(&mut false)
@@ -148,7 +148,7 @@ impl Gate {
         Ok(file)
     }
 
-    /// This process' identity, read anew in a child after a fork.
+    /// This process' identity, read again in a child after a fork.
     fn identity(&self) -> Result<Identity, GateError> {
         let known = Identity::from_bits(self.me.load(Ordering::Relaxed));
         if let Some(me) = known.filter(|me| me.process() == std::process::id()) {
@@ -172,7 +172,7 @@ impl Gate {
     }
 }
 
-/// How many resets one call of `enter` follows.
+/// The number of resets that one call of `enter` follows.
 const MOST_RESETS: usize = 1000;
 
 impl fmt::Debug for Gate {
@@ -199,8 +199,8 @@ struct Held {
 }
 
 impl Permit {
-    /// Whether this process still holds the permit. It does not after it was stopped for longer
-    /// than the lease, after a reset, and in a child after a fork.
+    /// Returns whether this process still holds the permit. It does not after it was stopped for
+    /// longer than the lease, after a reset, and in a child after a fork.
     pub fn is_held(&self) -> bool {
         self.held.as_ref().is_none_or(|held| {
             held.who.process() == std::process::id() && held.file.table.is_held(held.hold)

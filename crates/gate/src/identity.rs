@@ -45,7 +45,7 @@ impl Identity {
 
     /// The state of the process, from `/proc`; takes some microseconds.
     ///
-    /// Where `/proc` hides other users' processes or can't be read now, the process counts as
+    /// If `/proc` hides other users' processes or can't be read now, the process counts as
     /// running while its id is in use: releasing its permit late is better than releasing it
     /// wrongly.
     pub(crate) fn fate(self) -> Fate {
@@ -90,7 +90,7 @@ struct Stat {
 }
 
 impl Stat {
-    /// `None` when the line is not as proc(5) has it.
+    /// Returns `None` if the line does not have the format of proc(5).
     fn read(process: impl fmt::Display) -> io::Result<Option<Stat>> {
         let mut line = [0; LONGEST_LINE];
         let length = File::open(format!("/proc/{process}/stat"))?.read(&mut line)?;

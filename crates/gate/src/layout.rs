@@ -22,7 +22,7 @@ pub(crate) struct Layout {
     pub(crate) permits: usize,
     /// Number of places in each queue; a power of two.
     pub(crate) places: usize,
-    /// How long a process may be stopped before it loses its place or permit.
+    /// The time for which a process may be stopped before it loses its place or permit.
     pub(crate) lease: Option<Duration>,
 }
 
@@ -95,7 +95,7 @@ impl Record {
         self.0 + 1
     }
 
-    /// When it was first seen stopped; 0 while it runs.
+    /// The time at which it was first seen stopped; 0 while it runs.
     pub(crate) fn stopped(self) -> usize {
         self.0 + 2
     }
@@ -127,7 +127,7 @@ pub(crate) mod header {
     pub(crate) const QUEUES: usize = 2;
     pub(crate) const PERMITS: usize = 3;
     pub(crate) const PLACES: usize = 4;
-    /// In nanoseconds; 0 for none.
+    /// The lease in nanoseconds; 0 for none.
     pub(crate) const LEASE: usize = 5;
     /// Two words.
     pub(crate) const BOOT: usize = 6;
@@ -144,7 +144,7 @@ pub(crate) mod header {
 
 const HEADER: usize = 16;
 const LINE: usize = 8;
-/// Unused.
+/// The length of a permit's record, in words; the last word is unused.
 const PERMIT_RECORD: usize = 4;
 
 #[cfg(test)]

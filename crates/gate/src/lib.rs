@@ -21,7 +21,8 @@
 //! The modules: `gate` has [`Gate`] and [`Permit`]; `file` and `directory` open and check the
 //! shared file; `table` and `watch` are the algorithm, which uses memory only through the trait in
 //! `memory`; `layout` places the words in the file; `identity` identifies processes; `patience`
-//! decides how long a process waits, and `recall` ends waits. `model` checks the algorithm in every interleaving.
+//! decides how long a process waits, and `recall` ends waits. `model` checks the algorithm in every
+//! interleaving.
 
 #![deny(unsafe_code)]
 

@@ -21,9 +21,10 @@ pub struct GateOptions {
     pub discipline: Discipline,
     /// The processes that share the gate.
     pub scope: Scope,
-    /// How long a process may be stopped (`SIGSTOP`) while it holds a permit or is the next to get
-    /// one, before it loses it. A holder that continues later still uses the engine, so for a while
-    /// there may be one session too many. With `None`, the default, it keeps its permit or place.
+    /// The time for which a process may be stopped (`SIGSTOP`) while it holds a permit or is the
+    /// next to get one, before it loses it. A holder that continues later still uses the engine, so
+    /// for a while there may be one session too many. With `None`, the default, it keeps its permit
+    /// or place.
     pub lease: Option<Duration>,
     /// Number of processes that can wait: 2 to [`GateOptions::MAX_PLACES`], rounded up to a power
     /// of two. For the discipline `lists`, over all lists.
@@ -148,10 +149,10 @@ pub struct UnknownDiscipline(pub String);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Scope {
-    /// Those of the effective user. Other users can't join, read or block it.
+    /// The processes of the effective user. Other users can't join, read or block it.
     #[default]
     User,
-    /// Those of all members of this group (a group id). The members trust one another.
+    /// The processes of all members of this group (a group id). The members trust one another.
     Group(u32),
 }
 

@@ -1,4 +1,4 @@
-//! Waits at a gate that a recall ends, and what is told of them.
+//! Waits at a gate that a recall ends, and the reports about them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ impl Visit for bool {}
 pub struct Wait {
     /// The gate's engine.
     pub engine: String,
-    /// How long it has lasted.
+    /// The time that it has lasted.
     pub time: Duration,
     /// Number of processes ahead in the queue.
     pub ahead: usize,

@@ -27,7 +27,7 @@ pub struct Snapshot {
     pub discipline: Discipline,
     /// Number of permits, over all queues.
     pub permits: usize,
-    /// How long a process may be stopped before it loses its place or permit.
+    /// The time for which a process may be stopped before it loses its place or permit.
     pub lease: Option<Duration>,
     /// The threads with permits.
     pub holders: Vec<Presence>,
@@ -46,7 +46,7 @@ pub struct Presence {
     pub queue: usize,
     /// The state of its process.
     pub condition: Condition,
-    /// How long it has held its permit, or waited.
+    /// The time that it has held its permit, or waited.
     pub time: Duration,
 }
 

@@ -60,7 +60,7 @@ impl Mapping {
         unsafe { std::slice::from_raw_parts(self.words.as_ptr(), self.count) }
     }
 
-    /// The low half of a word, which is what a futex is.
+    /// The low half of a word: a futex is half a word.
     fn futex(&self, at: usize) -> &AtomicU32 {
         let halves = std::ptr::from_ref(&self.words()[at]).cast::<AtomicU32>();
         let low = usize::from(cfg!(target_endian = "big"));

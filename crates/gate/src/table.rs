@@ -60,7 +60,7 @@ pub(crate) struct Bell {
     pub(crate) seen: u64,
 }
 
-/// Why the thread was not admitted.
+/// The reason why a thread was not admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// Every place is taken.
@@ -132,7 +132,7 @@ impl<M: Memory> Table<M> {
         held
     }
 
-    /// Whether the permit is still held: no lease or reset has released it.
+    /// Returns whether the permit is still held: no lease or reset has released it.
     pub(crate) fn is_held(&self, hold: Hold) -> bool {
         self.memory.load(self.layout.permit(hold.queue, hold.permit)) == hold.word.0
             && self.memory.load(header::RETIRED) == 0
@@ -234,7 +234,7 @@ impl<M: Memory> Table<M> {
                 Standing::Past => continue,
                 Standing::Vacant | Standing::Ahead => return Ok(()),
             };
-            // If no process sleeps there, it is about to see the bell, or it is dead.
+            // If no process sleeps there, the waiter is about to see the bell, or it is dead.
             if self.ring(queue, head) || self.memory.fate(who) != Fate::Dead {
                 return Ok(());
             }
@@ -315,8 +315,8 @@ enum Attempt {
     Skipped,
 }
 
-/// How many laps the search for head or tail may take before the words count as damaged; other
-/// processes may advance them meanwhile.
+/// The number of laps that the search for head or tail may take before the words count as damaged;
+/// other processes may advance head and tail meanwhile.
 const PATIENCE: usize = 64;
 
 #[cfg(test)]

@@ -2,11 +2,12 @@
 //!
 //! A process gets no notice when another one dies, so some process must check, and waiting must use
 //! no CPU. Three waiters of the whole gate are its *sentries* and check for all: they wake every
-//! [`PERIODS`], and check if no other has in the meantime. Late arrivals are sentries, because these
-//! wait longest: a new waiter relieves one (in a long queue at most one per [`RELIEFS_APART`]), and
-//! a sentry that leaves wakes one of the last waiters to take its post. All other waiters sleep until
-//! their bell rings. There are three sentries because one might die together with a holder. If all
-//! three die with it, the other waiters notice after their own, much longer, periods.
+//! [`PERIODS`], and check unless another waiter has checked in the meantime. Late arrivals are
+//! sentries, because they wait longest: a new waiter relieves a sentry (in a long queue at most one
+//! per [`RELIEFS_APART`]), and a sentry that leaves wakes one of the last waiters to take its post.
+//! All other waiters sleep until their bell rings. There are three sentries because one might die
+//! together with a holder. If all three die with it, the other waiters notice after their own, much
+//! longer, periods.
 //!
 //! Cost: for any number of waiters, the sentries wake at most 54 times a second together, and 25 of
 //! these wake-ups read `/proc/PID/stat` of every holder and of the head (some 6 µs each). Every
@@ -92,7 +93,7 @@ impl<M: Memory> Table<M> {
         }
     }
 
-    /// Whether a process is dead, or has been stopped for longer than the lease.
+    /// Returns whether a process is dead, or has been stopped for longer than the lease.
     fn has_gone(&self, who: Identity, record: Record, now: u64) -> bool {
         let stopped = self.memory.load(record.stopped());
         match (self.memory.fate(who), self.layout.lease) {
@@ -112,8 +113,8 @@ impl<M: Memory> Table<M> {
         }
     }
 
-    /// The waiter's post, or the one that it takes now: a vacant one, or any if it `relieves` a
-    /// sentry.
+    /// The waiter's post, or the post that it takes now: a vacant post, or any post if it `relieves`
+    /// a sentry.
     fn take_post(&self, queue: usize, position: u64, relieves: bool) -> Option<usize> {
         let me = sentry(queue, position);
         let mine = header::SENTRIES.iter().position(|&post| self.memory.load(post) == me);
@@ -127,8 +128,8 @@ impl<M: Memory> Table<M> {
         })
     }
 
-    /// Whether a new waiter relieves a sentry even if no post is vacant. The former sentry then
-    /// wakes once for nothing, so in a long queue only some do.
+    /// Returns whether a new waiter relieves a sentry even if no post is vacant. The former sentry
+    /// then wakes once for nothing, so in a long queue only some new waiters do.
     fn is_relief_due(&self, queue: usize) -> bool {
         let (head, tail) = (self.layout.head(queue), self.layout.tail(queue));
         if self.memory.load(tail).saturating_sub(self.memory.load(head)) <= FEW {
@@ -139,7 +140,7 @@ impl<M: Memory> Table<M> {
         is_long_ago && self.memory.exchange(header::RELIEVED, relieved, now)
     }
 
-    /// Wakes a waiter that is no sentry, so that it takes a vacant post: the last of a queue.
+    /// Wakes a waiter that is not a sentry, the last of a queue, so that it takes a vacant post.
     fn nominate(&self) {
         for queue in 0..self.layout.queues {
             let tail = self.memory.load(self.layout.tail(queue));
@@ -157,7 +158,7 @@ impl<M: Memory> Table<M> {
         header::SENTRIES.iter().any(|&post| self.memory.load(post) == me)
     }
 
-    /// Whether a sentry still waits.
+    /// Returns whether a sentry still waits and runs.
     fn is_on_duty(&self, sentry: u64, me: Identity) -> bool {
         let (queue, position) = ((sentry >> QUEUE_SHIFT) as usize, sentry & POSITION_MASK);
         let Some(position) = position.checked_sub(1) else { return false };
@@ -170,8 +171,8 @@ impl<M: Memory> Table<M> {
         }
     }
 
-    /// How long a waiter that is no sentry sleeps: longer if more waiters came after it. For n waiters
-    /// this is some ln(n) wake-ups a second in all.
+    /// The sleep of a waiter that is not a sentry: longer if more waiters came after it. For n
+    /// waiters this makes some ln(n) wake-ups a second in all.
     fn long_period(&self, queue: usize, position: u64) -> Duration {
         let tail = self.memory.load(self.layout.tail(queue));
         let behind = tail.saturating_sub(position).clamp(1, 3600);
@@ -189,7 +190,7 @@ fn sentry(queue: usize, position: u64) -> u64 {
 const PERIODS: [Duration; header::SENTRIES.len()] =
     [Duration::from_millis(40), Duration::from_millis(60), Duration::from_millis(80)];
 
-/// In a shorter queue each new waiter relieves a sentry.
+/// The length of a queue up to which each new waiter relieves a sentry.
 const FEW: u64 = 16;
 
 /// Least time between two reliefs in a long queue.

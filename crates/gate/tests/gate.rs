@@ -64,7 +64,7 @@ fn waiters_are_told_of_their_wait_and_called_away() {
             assert!(wait.ahead >= 1 && wait.time >= Duration::from_secs(1), "{wait:?}");
             assert_eq!(wait.engine, "module");
         }
-        // A waiter with another recall, or with none, still waits; the others' places are gone.
+        // A waiter with another recall, or with none, still waits; the recalled waiters have left.
         assert_eq!(gate.snapshot().unwrap().waiters.len(), 1);
         drop(permit);
         assert!(first.join().unwrap());
@@ -243,7 +243,7 @@ fn a_reset_removes_what_there_is() {
     assert!(reset());
     assert!(!reset());
 
-    // What nobody trusts with a gate any more is the user's own all the same.
+    // A file that can no longer be trusted with a gate still belongs to the user.
     let gate = Gate::open(options(&directory, 1)).unwrap();
     let permit = gate.enter().unwrap();
     fs::set_permissions(directory.gate(), fs::Permissions::from_mode(0o644)).unwrap();

@@ -1,4 +1,4 @@
-//! A batch of messages in memory, by the workers of several engines.
+//! Processes a batch of messages in memory with the workers of several engines.
 
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex};
@@ -7,12 +7,12 @@ use evener_core::{Cipher, Direction, Engine, EngineError, IgnorePoison, Job, Out
 
 use crate::{Load, Queue, Returned, RunOptions, Work, Worker, run_filled};
 
-/// Has workers do a batch together. Each job has its key. `is_stopped` is asked before each of some jobs;
-/// after it has said yes, no more are begun.
+/// Lets workers process a batch together. Each job has its key. `is_stopped` is called before each
+/// task of some jobs; after it has returned true, no more jobs are begun.
 ///
-/// The jobs that no engine could do, or that were not begun, stay pending. Where an engine was found to
-/// compute wrong results, what it did of this batch before is in doubt, so that all of it is pending again.
-/// Returns the last engine's failure, if one failed with jobs left.
+/// Jobs that no engine could do, or that were not begun, stay pending. If an engine was found to
+/// compute wrong results, its earlier results for this batch are in doubt, so the whole batch is
+/// pending again. Returns the last engine's failure, if one failed with jobs left.
 pub fn run_batch(
     seats: &[Arc<dyn Engine>],
     options: &RunOptions,
@@ -31,13 +31,13 @@ pub fn run_batch(
     failure
 }
 
-/// Whether an engine is out of service for a wrong result.
+/// Returns whether an engine is out of service for a wrong result.
 fn is_wrong(engine: &Arc<dyn Engine>) -> bool {
     let fault = engine.account().and_then(|account| account.fault);
     matches!(fault, Some(EngineError::WrongResult { .. }))
 }
 
-/// A batch in pieces that a worker takes at once.
+/// Cuts a batch into pieces that a worker takes at once.
 fn tasks<'j, 'm>(mut jobs: &'j mut [Job<'m>]) -> Vec<&'j mut [Job<'m>]> {
     let mut tasks = Vec::new();
     while !jobs.is_empty() {
@@ -62,7 +62,7 @@ struct Messages<'s, 'j, 'm> {
     cipher: Cipher,
     direction: Direction,
     is_stopped: &'s (dyn Fn() -> bool + Sync),
-    /// Why messages are left.
+    /// The failure that left messages undone.
     failure: Mutex<Option<EngineError>>,
     tasks: PhantomData<fn(&'j mut [Job<'m>])>,
 }
@@ -107,10 +107,11 @@ impl<'j, 'm> Work for Messages<'_, 'j, 'm> {
     }
 }
 
-/// A worker takes at least so many bytes at once, if there are, so that claiming costs little.
+/// The least number of bytes that a worker takes at once, if available, so that claiming costs
+/// little.
 const LEAST_BYTES: usize = 64 << 10;
 
-/// And at most so many messages.
+/// The largest number of messages that a worker takes at once.
 const MOST_MESSAGES: usize = 256;
 
 #[cfg(test)]

@@ -26,14 +26,14 @@ pub struct Turns {
     pub permits: Option<NonZeroUsize>,
     /// The processes that share a gate.
     pub scope: Scope,
-    /// How long a process may be stopped before it loses its place; `None` for no limit. The same
-    /// for all processes.
+    /// The time for which a process may be stopped before it loses its place; `None` for no limit.
+    /// The same for all processes.
     pub lease: Option<Duration>,
     /// The directory of the gates, instead of the default; for tests and unusual systems.
     pub directory: Option<PathBuf>,
 }
 
-/// Is called during a wait for a permit.
+/// A callback during a wait for a permit.
 pub type HearOfWait = dyn Fn(&Wait) + Send + Sync;
 
 /// Callbacks of a process that waits for its permit.
@@ -41,7 +41,7 @@ pub type HearOfWait = dyn Fn(&Wait) + Send + Sync;
 pub struct Patience {
     /// Ends the wait: opening the session then fails with [`EngineError::Interrupted`].
     pub recall: Recall,
-    /// Is called on the waiting thread after 1 s, 2 s, 4 s and so on.
+    /// Called on the waiting thread after 1 s, 2 s, 4 s and so on.
     pub tell: Option<Arc<HearOfWait>>,
 }
 
@@ -139,7 +139,7 @@ impl Admission {
 
     fn pass(&self, gate: &Gate) -> Result<Permit, EngineError> {
         let Patience { recall, tell } = &self.patience;
-        // Either of them ends the wait.
+        // Either recall ends the wait.
         let heeded = Recall::heeded();
         let _bell = heeded.clone().map(|heeded| recall.bell(move || heeded.call()));
         let recall = match &heeded {

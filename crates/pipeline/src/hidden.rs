@@ -1,6 +1,6 @@
 //! CPU time that no worker's clock shows: that of the threads of a module's driver.
 //!
-//! It is the time of the process less that of the run's own threads, so it can be told only where the process
+//! It is the process's time minus that of the run's own threads, so it is known only if the process
 //! does nothing else: see [`claim_process`].
 
 use std::sync::Mutex;
@@ -14,43 +14,43 @@ use crate::sys::ThreadClock;
 
 static PROCESS_IS_CLAIMED: AtomicBool = AtomicBool::new(false);
 
-/// Says that this process does nothing but runs, one after another. The CPU time of other threads than the
-/// workers' then counts as that of the modules, of which a run gives no work to one that takes more time from
-/// the cores than it saves. For programs; a library can't know its process.
+/// Declares that this process does nothing but runs, one after another. The CPU time of all threads
+/// except the workers' then counts as the modules' time, and a run gives no work to a module that
+/// takes more time from the cores than it saves. For programs; a library can't know its process.
 pub fn claim_process() {
     PROCESS_IS_CLAIMED.store(true, Ordering::Relaxed);
 }
 
-/// The CPU time of a run's own threads, and that of all.
+/// The CPU time of a run's own threads, and of the whole process.
 pub(crate) struct Meter {
     threads: Mutex<Threads>,
-    /// How many workers of modules share what is hidden.
+    /// The number of modules' workers that share the hidden time.
     modules: AtomicUsize,
     openings: Mutex<Openings>,
 }
 
-/// What was hidden while sessions were opened.
+/// The hidden time while sessions were opened.
 #[derive(Default)]
 struct Openings {
     count: usize,
-    /// What was hidden when the first of those began that go on.
+    /// The hidden time when the first of the openings in progress began.
     since: Duration,
     ended: Duration,
 }
 
 struct Threads {
-    /// The clocks of those that have not ended, and their times when they were counted first.
+    /// The clocks of the threads that have not ended, with their times when counting began.
     clocks: Vec<(ThreadClock, Duration)>,
-    /// The time of those that have.
+    /// The time of the threads that have ended.
     ended: Duration,
     /// The process's time when the run began.
     before: Duration,
-    /// The most that was hidden so far: the clock of a process lags behind those of its threads.
+    /// The most hidden time so far: the clock of a process lags behind those of its threads.
     most: Duration,
 }
 
 impl Meter {
-    /// One for a run that begins; `None` where the process is not the run's alone.
+    /// A meter for a run that begins; `None` unless the process belongs to the run alone.
     pub(crate) fn begin() -> Option<Meter> {
         let threads = || Threads {
             clocks: Vec::new(),
@@ -77,7 +77,7 @@ impl Meter {
         Some(Counted { meter: self, clock })
     }
 
-    /// Counts what is hidden as that of openings until the result is dropped.
+    /// Counts hidden time as that of openings until the result is dropped.
     pub(crate) fn begin_opening(&self) -> Opening<'_> {
         let mut openings = self.openings.lock().ignore_poison();
         if openings.count == 0 {
@@ -104,7 +104,7 @@ impl Meter {
     }
 }
 
-/// A thread whose time is known.
+/// A thread whose time is counted.
 pub(crate) struct Counted<'m> {
     meter: &'m Meter,
     clock: ThreadClock,
@@ -136,7 +136,7 @@ impl Drop for Opening<'_> {
     }
 }
 
-/// What is hidden while a module's worker works: its share, where there are several.
+/// The hidden time while a module's worker works; its share, if there are several such workers.
 pub(crate) struct Hidden<'m> {
     meter: &'m Meter,
     looked: Instant,
@@ -145,13 +145,13 @@ pub(crate) struct Hidden<'m> {
 }
 
 impl<'m> Hidden<'m> {
-    /// Begins with nothing.
+    /// Begins at zero.
     pub(crate) fn begin(meter: &'m Meter) -> Hidden<'m> {
         meter.modules.fetch_add(1, Ordering::Relaxed);
         Hidden { meter, looked: Instant::now(), seen: meter.hidden(), total: Duration::ZERO }
     }
 
-    /// How much there was so far. It looks at most so often that it costs little.
+    /// The hidden time so far. It reads the clocks rarely enough to cost little.
     pub(crate) fn so_far(&mut self) -> Duration {
         if self.looked.elapsed() >= LOOK_EVERY {
             let hidden = self.meter.hidden();
@@ -169,7 +169,7 @@ impl Drop for Hidden<'_> {
     }
 }
 
-/// To look takes a system call for each worker.
+/// The least interval between readings: one takes a system call for each worker.
 const LOOK_EVERY: Duration = Duration::from_micros(500);
 
 #[cfg(test)]
@@ -186,7 +186,7 @@ mod tests {
         }
     }
 
-    /// The tests of a process run at once, and each thread of theirs is hidden from this meter.
+    /// The tests of a process run at once, and this meter counts their threads as hidden.
     #[test]
     fn a_threads_time_is_hidden_unless_it_is_counted() {
         claim_process();

@@ -7,7 +7,7 @@ pub struct Load {
     pub jobs: u64,
     /// Number of bytes of all jobs; `None` if unknown.
     pub bytes: Option<u64>,
-    /// Whether several workers can do it together: the worker that claims it
+    /// True if several workers can process it together: the worker that claims it
     /// [shares](crate::Queue::share) it before doing a part.
     pub is_divisible: bool,
 }

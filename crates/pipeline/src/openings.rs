@@ -1,4 +1,4 @@
-//! How long the sessions of modules took to open in this process.
+//! The opening times of modules' sessions in this process.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use evener_core::IgnorePoison;
 
-/// By the engines' names.
+/// The last opening time of each engine, by its name.
 static LAST: Mutex<BTreeMap<String, Duration>> = Mutex::new(BTreeMap::new());
 
-/// How long the last opening took, or how long it was waited for in vain.
+/// The time of the last opening, or the time that was waited for it in vain.
 pub(crate) fn last(engine: &str) -> Option<Duration> {
     LAST.lock().ignore_poison().get(engine).copied()
 }
@@ -18,7 +18,7 @@ pub(crate) fn note(engine: &str, took: Duration) {
     LAST.lock().ignore_poison().insert(engine.to_owned(), took);
 }
 
-/// Notes an opening that was given up.
+/// Records an opening that was given up.
 pub(crate) fn note_at_least(engine: &str, waited: Duration) {
     let mut last = LAST.lock().ignore_poison();
     let known = last.entry(engine.to_owned()).or_default();

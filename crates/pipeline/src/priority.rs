@@ -1,17 +1,18 @@
-//! Whose threads go first.
+//! Thread priorities.
 
 use crate::sys;
 
 /// Lets every other program go before the calling thread.
 pub(crate) fn yield_to_everybody() {
-    // Where the class is refused, a thread of the lowest priority is what is left.
+    // If the system refuses the class, the lowest priority must do.
     let _ = sys::run_when_idle();
     raise_nice(LOWEST);
 }
 
-/// Has those threads of the process that let others go first run as its main thread does, where
-/// the system allows that: for work that is to end now. Root may, and others where `RLIMIT_NICE`
-/// permits the main thread's nice value; else the threads end when the cores have time for them.
+/// Gives low-priority threads of the process the main thread's scheduling class and nice value, if
+/// the system allows that, so that they end their work soon. Root may do so, and other users if
+/// `RLIMIT_NICE` permits the main thread's nice value; otherwise the threads end when the cores
+/// have time for them.
 pub fn hurry() {
     #[cfg(target_os = "linux")]
     for thread in std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
@@ -29,14 +30,14 @@ pub fn hurry() {
     }
 }
 
-/// The calling thread goes before the process's other threads, where the system allows that, until
-/// this is dropped on the same thread. Threads that it starts meanwhile go before them too.
+/// Gives the calling thread priority over the process's other threads, if the system allows that,
+/// until this value is dropped on the same thread. Threads that it starts meanwhile get it too.
 ///
-/// For a worker whose engine is a module. It needs a core for a moment at a time, and each moment
-/// that it waits for one the module stands still. Linux's scheduler shares a core out evenly, so
-/// beside a worker that computes all the time the module's would wait for most of a time slice.
+/// This is for a worker whose engine is a module. It needs a core for a moment at a time, and the
+/// module is idle while it waits for one. Linux's scheduler shares a core evenly, so beside a
+/// worker that computes all the time the module's worker would wait for most of a time slice.
 ///
-/// Root may do so, and others as far as `RLIMIT_NICE` allows.
+/// Root may do so, and other users as far as `RLIMIT_NICE` allows.
 pub(crate) struct Ahead {
     #[cfg(target_os = "linux")]
     usual: Option<i32>,
@@ -57,14 +58,14 @@ impl Drop for Ahead {
     fn drop(&mut self) {
         #[cfg(target_os = "linux")]
         if let Some(usual) = self.usual {
-            // Raising the nice value is allowed to everybody.
+            // Every user may raise a nice value.
             let _ = rustix::process::setpriority_process(None, usual);
         }
     }
 }
 
-/// Raises the calling thread's nice value, if it is not as high already. Where the system keeps
-/// one for the whole process, the threads share the cores as before.
+/// Raises the calling thread's nice value to at least `nice`. If the system keeps one value for the
+/// whole process, the threads share the cores as before.
 fn raise_nice(nice: i32) {
     #[cfg(target_os = "linux")]
     if let Ok(now) = rustix::process::getpriority_process(None)
@@ -78,9 +79,9 @@ fn raise_nice(nice: i32) {
 
 const LOWEST: i32 = 19;
 
-/// How far a module's worker goes ahead, in steps of the nice value. Each step is a quarter more of a
-/// core where two threads compete, so that five are three times as much. On a modelled AM3358 three
-/// gave the module too little at 4,096 bytes, and ten no more than five.
+/// The priority of a module's worker, in steps of the nice value. If two threads compete, each step
+/// gives a quarter more of a core, and five steps three times as much. On a modelled AM3358, three
+/// steps gave the module too little at 4,096 bytes, and ten no more than five.
 #[cfg(target_os = "linux")]
 const STEPS_AHEAD: i32 = 5;
 

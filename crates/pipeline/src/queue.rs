@@ -11,7 +11,7 @@ use crate::policy::{Performed, Policy, Seat};
 use crate::scheduler::{Call, Scheduler, Turn};
 use crate::{Load, Worker};
 
-/// A bounded queue between one feed and many workers, as those see it.
+/// A bounded queue between one feed and many workers: their view of it.
 pub struct Queue<'run, T> {
     pub(crate) inner: &'run Inner<T>,
     pub(crate) start: &'run (dyn Fn(usize) + Sync),
@@ -21,7 +21,7 @@ impl<T> Queue<'_, T> {
     /// Adds a task at the end, waiting while the queue is full.
     ///
     /// # Errors
-    /// Hands the task back when the queue was stopped.
+    /// Returns the task if the queue was stopped.
     pub fn push(&self, task: T) -> Result<(), T> {
         let load = (self.inner.load)(&task);
         let mut scheduler = self.inner.lock();
@@ -42,9 +42,9 @@ impl<T> Queue<'_, T> {
         Ok(())
     }
 
-    /// Puts a task at the head, for workers: one that others can help with. Never waits, so
-    /// that workers can't wait for each other; each claim shares at most a task or two, which
-    /// keeps the queue bounded all the same.
+    /// Puts a task at the head that other workers can help with; for workers. It never waits, so
+    /// workers can't wait for each other. Each claim shares at most a task or two, so the queue
+    /// stays bounded.
     pub fn share(&self, task: T) {
         let load = (self.inner.load)(&task);
         let mut scheduler = self.inner.lock();
@@ -52,7 +52,7 @@ impl<T> Queue<'_, T> {
         drop(self.answer(scheduler));
     }
 
-    /// Ends the run early: nobody gets another task, and those left are abandoned.
+    /// Ends the run early: no worker gets another task, and the remaining tasks are abandoned.
     pub fn stop(&self) {
         let mut scheduler = self.inner.lock();
         scheduler.stop();
@@ -60,38 +60,40 @@ impl<T> Queue<'_, T> {
         drop(self.answer(scheduler));
     }
 
-    /// Says that the feed waits for what its tasks hold, until it adds the next one. A worker comes for
-    /// those that wait, whatever the policy says; a module that is late with its claim loses it.
+    /// Records that the feed waits for what its tasks hold, until it adds the next task. A worker
+    /// comes for the waiting tasks, whatever the policy decides; a module that is late with its
+    /// claim loses it.
     pub fn hold_feed(&self) {
         let mut scheduler = self.inner.lock();
         scheduler.hold_feed(self.inner.now());
         drop(self.answer(scheduler));
     }
 
-    /// A worker goes on with its claim, of which it has done so much as the queue was told to be all of it.
+    /// Records that a worker continues with its claim after it has done the load that was announced
+    /// for all of it.
     pub fn renew(&self, worker: &Worker<'_>) {
         if worker.engine().description().kind == Kind::Module {
             self.inner.lock().renew(worker.number(), self.inner.now());
         }
     }
 
-    /// Whether the run was ended early.
+    /// Returns whether the run was ended early.
     pub fn is_stopped(&self) -> bool {
         self.inner.lock().is_stopped()
     }
 
-    /// Adds a task if a worker waits for one or has not started; never waits itself. Where there is
-    /// none, it takes no lock from those that work.
+    /// Adds a task if a worker waits for one or has not started; never waits. If there is no such
+    /// worker, it leaves the lock to the busy workers.
     ///
     /// # Errors
-    /// Hands the task back when there is no such worker.
+    /// Returns the task if there is no such worker.
     pub fn offer(&self, task: T) -> Result<(), T> {
         if !self.inner.parking.iter().any(|parking| parking.is_free.load(Ordering::Acquire)) {
             return Err(task);
         }
         let load = (self.inner.load)(&task);
         let mut scheduler = self.inner.lock();
-        // One that was called has its task already.
+        // A worker that was called already has its task.
         if !(0..self.inner.parking.len()).any(|worker| scheduler.is_free(worker)) {
             return Err(task);
         }
@@ -100,7 +102,7 @@ impl<T> Queue<'_, T> {
         Ok(())
     }
 
-    /// Why the worker failed that failed last.
+    /// The most recent worker failure.
     pub fn failure(&self) -> Option<EngineError> {
         self.inner.failure.lock().ignore_poison().clone()
     }
@@ -112,14 +114,14 @@ impl<T> Queue<'_, T> {
         drop(self.answer(scheduler));
     }
 
-    /// Says that nothing more will be fed.
+    /// Records that the feed has ended.
     pub(crate) fn close(&self) {
         let mut scheduler = self.inner.lock();
         scheduler.close(self.inner.now());
         drop(self.answer(scheduler));
     }
 
-    /// After [`Queue::close`]: a worker that the caller's thread is to be.
+    /// After [`Queue::close`], returns a worker that the caller's thread must act as.
     pub(crate) fn unstarted(&self) -> Option<usize> {
         let mut scheduler = self.inner.lock();
         let worker = scheduler.unstarted(self.inner.now());
@@ -127,8 +129,8 @@ impl<T> Queue<'_, T> {
         worker
     }
 
-    /// A worker's next claim, which it puts into `claim`, waiting for one; `None` when the run
-    /// is over for it.
+    /// Waits for a worker's next claim and puts its tasks into `claim`; `None` when the run is over
+    /// for the worker.
     pub(crate) fn claim(
         &self,
         worker: usize,
@@ -155,7 +157,7 @@ impl<T> Queue<'_, T> {
         }
     }
 
-    /// A worker leaves, with what is left of its claim.
+    /// Removes a worker, and returns the rest of its claim to the queue.
     pub(crate) fn leave(&self, worker: usize, rest: &mut VecDeque<T>) {
         let mut scheduler = self.inner.lock();
         let rest = rest.drain(..).map(|task| {
@@ -184,7 +186,7 @@ impl<T> Queue<'_, T> {
         if started.is_empty() && recalled.is_empty() {
             return scheduler;
         }
-        // Starting a thread takes a while, in which the others can go on.
+        // Starting a thread takes a while; other workers can continue meanwhile.
         drop(scheduler);
         for worker in recalled {
             self.inner.recalls[worker].call();
@@ -195,42 +197,42 @@ impl<T> Queue<'_, T> {
         self.inner.lock()
     }
 
-    /// The recall that a worker heeds.
+    /// The recall of a worker.
     pub(crate) fn recall(&self, worker: usize) -> &Recall {
         &self.inner.recalls[worker]
     }
 }
 
-/// How a claim is to be performed.
+/// The measurements to make during a claim.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Claimed {
-    /// Whether to measure CPU time.
+    /// True to measure CPU time.
     pub(crate) timed: bool,
-    /// Whether to measure also what the engine does.
+    /// True to measure the engine's part as well.
     pub(crate) measured: bool,
 }
 
-/// What a run's queues share.
+/// The state that a run's queues share.
 pub(crate) struct Inner<T> {
     scheduler: Mutex<Scheduler<T>>,
     capacity: usize,
     load: fn(&T) -> Load,
     started: Instant,
-    /// Signalled when a task leaves the queue, and when it is stopped.
+    /// Signalled when a task leaves the queue, and when the queue is stopped.
     left: Condvar,
-    /// Whether the feed waits for that. Written under the lock.
+    /// True while the feed waits for `left`. Written under the lock.
     feed_waits: AtomicBool,
-    /// Where each worker waits.
+    /// The place where each worker waits.
     parking: Vec<Parking>,
-    /// For each worker, if what it does is no longer wanted.
+    /// For each worker, the recall of a claim that is no longer wanted.
     recalls: Vec<Recall>,
-    /// Why the worker failed that failed last. Written before that worker leaves.
+    /// The most recent worker failure. Written before that worker leaves.
     failure: Mutex<Option<EngineError>>,
 }
 
 struct Parking {
     called: Condvar,
-    /// Whether it waits or has not started. Read without the lock by [`Queue::offer`].
+    /// True if the worker waits or has not started. Read without the lock by [`Queue::offer`].
     is_free: AtomicBool,
 }
 
@@ -261,14 +263,14 @@ impl<T> Inner<T> {
         }
     }
 
-    /// Has tasks divided, as [`Work::split`](crate::Work::split) does.
+    /// Lets the scheduler divide tasks with [`Work::split`](crate::Work::split).
     pub(crate) fn splitting(mut self, split: fn(&mut T, u64) -> Option<T>) -> Inner<T> {
         let load = self.load;
         self.scheduler.get_mut().ignore_poison().divide(split, load);
         self
     }
 
-    /// Puts tasks into the queue before the run begins, as many as there are.
+    /// Puts all these tasks into the queue before the run begins, without a limit.
     pub(crate) fn fill(&mut self, tasks: impl IntoIterator<Item = T>) {
         let scheduler = self.scheduler.get_mut().ignore_poison();
         for task in tasks {
@@ -282,7 +284,7 @@ impl<T> Inner<T> {
         self.started = started;
     }
 
-    /// How long the run has lasted.
+    /// The time since the run began.
     pub(crate) fn now(&self) -> Duration {
         self.started.elapsed()
     }
@@ -291,12 +293,12 @@ impl<T> Inner<T> {
         self.scheduler.into_inner().ignore_poison()
     }
 
-    /// A worker is about to leave because of this.
+    /// Records the failure of a worker that is about to leave.
     pub(crate) fn has_failed(&self, cause: &EngineError) {
         *self.failure.lock().ignore_poison() = Some(cause.clone());
     }
 
-    /// Waits until a worker is called, or for at most so long.
+    /// Waits until a worker is called, or for at most `at_most`.
     fn wait<'d>(
         &self,
         mut scheduler: MutexGuard<'d, Scheduler<T>>,
@@ -321,7 +323,7 @@ impl<T> Inner<T> {
         scheduler
     }
 
-    /// Lets the feed see that a task has left. The lock is held.
+    /// Tells the feed that a task has left. The caller holds the lock.
     fn tell_feed(&self) {
         if self.feed_waits.load(Ordering::Relaxed) {
             self.left.notify_one();
@@ -342,7 +344,7 @@ mod tests {
     use crate::costs::Costs;
     use crate::policy::{PolicyName, Setting};
 
-    /// A queue in which everybody pulls.
+    /// A queue with the policy `pull`.
     fn inner<T>(capacity: usize, workers: usize) -> Inner<T> {
         let setting = Setting { cores: 1, costs: Costs::default() };
         let (engine, kind) = ("cpu".to_owned(), Kind::Cpu);
@@ -447,7 +449,7 @@ mod tests {
             thread::sleep(Duration::from_millis(20));
             queue.share("segment");
             let over = queue.claim(0, Some(&Performed::default()), &mut claim, Duration::ZERO);
-            // Either of them may have been given it.
+            // Either worker may have got it.
             let mine = over.and_then(|_| claim.pop_front());
             queue.leave(0, &mut claim);
             let theirs = other.join().unwrap();

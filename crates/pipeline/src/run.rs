@@ -38,8 +38,8 @@ pub trait Work: Sync {
         Load::unknown(1)
     }
 
-    /// Divides a task, for an engine that is to do little at first: leaves `jobs` of its jobs, at least one,
-    /// and returns the rest.
+    /// Divides a task for an engine that must do little work at first: leaves `jobs` of its jobs,
+    /// at least one, in the task and returns the rest.
     fn split(task: &mut Self::Task, jobs: u64) -> Option<Self::Task> {
         let _ = (task, jobs);
         None
@@ -59,8 +59,8 @@ pub trait Work: Sync {
         queue: &Queue<Self::Task>,
     ) -> Result<(), Returned<Self::Task>>;
 
-    /// Performs the tasks of one claim together, in one batch, and leaves in the list those that the
-    /// engine could not do. By default they are performed one by one.
+    /// Performs the tasks of one claim together, in one batch, and leaves in the list those that
+    /// the engine could not do. By default it performs them one by one.
     ///
     /// # Errors
     /// The engine failed: the tasks that are left go to another worker, and this one is taken
@@ -91,7 +91,7 @@ pub trait Work: Sync {
 pub struct Returned<T> {
     /// The rest of the task.
     pub task: T,
-    /// Why the engine could not do it.
+    /// The reason for the engine's failure.
     pub cause: EngineError,
 }
 
@@ -111,18 +111,18 @@ pub struct RunOptions {
     pub costs: Costs,
     /// How the run shares the cores with other programs.
     pub courtesy: Courtesy,
-    /// Whether [`Courtesy::in_background`] sets only the scheduling class and causes no pauses, to
+    /// True if [`Courtesy::in_background`] sets only the scheduling class and causes no pauses, to
     /// measure the effect of the pauses.
     pub ignores_pressure: bool,
-    /// Whether a module goes on that takes more of the cores' time than it saves, as in the papers'
-    /// experiments.
+    /// True if a module continues even though it takes more of the cores' time than it saves, as in
+    /// the papers' experiments.
     pub ignores_burden: bool,
 }
 
 /// How a run shares the cores with other programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Courtesy {
-    /// Whether CPU workers use only idle CPU time. Workers of modules, which need a core for a
+    /// True if CPU workers use only idle CPU time. Workers of modules, which need a core for a
     /// moment at a time, continue.
     ///
     /// CPU workers then have the scheduling class `SCHED_IDLE`. Schedulers that first divide the
@@ -171,8 +171,8 @@ pub fn run<W: Work>(
     Run::new(seats, options, work).perform(feed)
 }
 
-/// As [`run`], with all tasks in the queue before the clock starts, which runs from just before
-/// the first worker starts until the last has ended.
+/// Like [`run`], but with all tasks in the queue before the clock starts. The clock runs from just
+/// before the first worker starts until the last worker has ended.
 pub fn run_filled<W: Work>(
     seats: &[Arc<dyn Engine>],
     options: &RunOptions,
@@ -196,7 +196,7 @@ pub(crate) struct Run<'run, W: Work> {
     ended: Mutex<Vec<Ended>>,
 }
 
-/// How a worker ended.
+/// The outcome of a worker.
 pub(crate) struct Ended {
     pub(crate) statistics: WorkerStatistics,
     pub(crate) failure: Option<EngineError>,

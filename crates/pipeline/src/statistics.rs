@@ -1,10 +1,10 @@
-//! Counts of what each engine did.
+//! Counts of each engine's work.
 
 use std::time::Duration;
 
 use evener_core::EngineError;
 
-/// What one worker did.
+/// The work of one worker.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WorkerStatistics {
     /// The name of the worker's engine.
@@ -21,23 +21,24 @@ pub struct WorkerStatistics {
     pub busy: Duration,
     /// CPU time of the worker's thread and of its sessions' own, in user and kernel mode.
     pub cpu: Duration,
-    /// Why the worker was taken out of service, when its engine failed.
+    /// The failure that took the worker out of service, if its engine failed.
     pub retired: Option<EngineError>,
-    /// Tasks that were taken back from it and done by others, because its engine was late with them near
-    /// the end of the run. The engine did not fail; whatever it still does with them is discarded.
+    /// Tasks that were taken back from it and done by other workers, because its engine was late
+    /// with them near the end of the run. The engine did not fail; any further work on them is
+    /// discarded.
     pub taken_back: usize,
 }
 
 impl WorkerStatistics {
     pub(crate) fn retire(&mut self, cause: &EngineError) {
-        // An engine that was interrupted is in order.
+        // An interrupted engine is not at fault.
         if !matches!(cause, EngineError::Interrupted { .. }) {
             self.retired = Some(cause.clone());
         }
     }
 }
 
-/// What a run did.
+/// The work of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunStatistics {
     /// One entry for each worker that was started, in the order of their numbers.

@@ -1,9 +1,10 @@
-//! The scheduling classes of threads, and their clocks for others, which neither `std` nor `rustix` has.
+//! Scheduling classes of threads, and CPU clocks that other threads can read; neither `std` nor
+//! `rustix` has them.
 
 use std::io;
 use std::time::Duration;
 
-/// Has the calling thread run only where no other wants to (`SCHED_IDLE`), or, where that is
+/// Makes the calling thread run only when no other thread wants to (`SCHED_IDLE`), or, if that is
 /// refused, as batch work (`SCHED_BATCH`).
 ///
 /// # Errors
@@ -22,7 +23,7 @@ pub(crate) fn run_when_idle() -> io::Result<()> {
     if classes.iter().any(set) { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Gives a low-priority thread of this process the main thread's priority.
+/// Gives a low-priority thread of this process the main thread's scheduling class.
 ///
 /// # Errors
 /// When it is refused: without privileges the resource limit `RLIMIT_NICE` decides.
@@ -38,8 +39,8 @@ pub(crate) fn run_as_usual(thread: i32) -> io::Result<()> {
     // SAFETY: `sched_param` is a plain structure of integers, for which zeros are valid, and zero
     // is the only priority that these classes have.
     let parameters: libc::sched_param = unsafe { std::mem::zeroed() };
-    // SAFETY: the pointer is to a live value of the type that the call reads and does not keep;
-    // a number that is no thread's any more is refused.
+    // SAFETY: the pointer is to a live value of the type that the call reads and does not keep; a
+    // number that no longer belongs to a thread is refused.
     match unsafe { libc::sched_setscheduler(thread, usual, &raw const parameters) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
@@ -60,7 +61,7 @@ pub(crate) fn run_when_idle() -> io::Result<()> {
 pub(crate) struct ThreadClock(libc::clockid_t);
 
 impl ThreadClock {
-    /// That of the calling thread, if the system has such.
+    /// The clock of the calling thread, if the system has one.
     pub(crate) fn of_this_thread() -> Option<ThreadClock> {
         let mut clock = 0;
         // SAFETY: the thread is the calling one, which is alive, and the pointer is to a live value of the
@@ -72,8 +73,8 @@ impl ThreadClock {
     /// The CPU time that the thread has used so far; zero if it has ended.
     pub(crate) fn read(self) -> Duration {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: the pointer is to a live value of the type that the call writes; a clock that is none any
-        // more is refused, and the time stays zero.
+        // SAFETY: the pointer is to a live value of the type that the call writes; a clock that no
+        // longer exists is refused, and the time stays zero.
         unsafe { libc::clock_gettime(self.0, &raw mut time) };
         Duration::new(u64::try_from(time.tv_sec).unwrap_or_default(), time.tv_nsec as u32)
     }

@@ -22,8 +22,8 @@ impl Throttle {
         Throttle { cores, started: Instant::now(), used_before: process_cpu_time() }
     }
 
-    /// Sleeps until the process is within its limit again. Openings of sessions take the cores' idle time but
-    /// for a moment, and those that work don't wait on their account.
+    /// Sleeps until the process is within its limit again. The time of session openings does not
+    /// count: except for a moment, they use the cores' idle time.
     pub(crate) fn wait(&self, meter: Option<&Meter>) {
         loop {
             let openings = meter.map(Meter::of_openings).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! A module whose driver computes on the cores, on threads of its own. The tests take turns in a process
-//! of their own: the threads of others would count as the driver's.
+//! A module whose driver computes on the cores, on threads of its own. The tests take turns in a
+//! process of their own: the threads of other tests would count as the driver's.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -18,7 +18,7 @@ struct Copier {
     description: Description,
     threads: usize,
     each: Duration,
-    /// How long the driver computes to open a session.
+    /// The time that the driver computes to open a session.
     opening: Duration,
     done: Arc<AtomicUsize>,
 }
@@ -78,7 +78,7 @@ impl Session for CopierSession {
     }
 }
 
-/// Takes so much time from a core.
+/// Uses this much CPU time.
 fn compute(time: Duration) {
     let cpu = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap();
     let (begun, began) = (cpu(), Instant::now());
@@ -87,7 +87,7 @@ fn compute(time: Duration) {
 
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Has these engines do so many messages, and returns how long that took.
+/// Processes `total` messages on these engines, and returns the time that it took.
 fn run(engines: &[Arc<dyn Engine>], options: &RunOptions, total: usize) -> Duration {
     let mut outputs = vec![[0; 0]; total];
     let mut jobs: Vec<_> =

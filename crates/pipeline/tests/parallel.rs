@@ -11,11 +11,11 @@ use evener_core::{
 use evener_pipeline::Pool;
 use evener_pipeline::parallel::{process, process_batch, process_in_place};
 
-/// Inverts every byte. Its sessions fail after some jobs that they have together.
+/// Inverts every byte. Its sessions fail after some jobs, counted over all of them.
 struct Inverter {
     description: Description,
     jobs_left: Arc<AtomicUsize>,
-    /// Whether one failure is all.
+    /// True if it fails only once.
     recovers: bool,
     holders: Option<usize>,
     opened: AtomicUsize,

@@ -1,4 +1,4 @@
-//! How likely it is that an engine which is wrong now and then is found.
+//! The probability of finding an engine that is wrong now and then.
 //!
 //! `cargo test -p evener-pipeline --test sampling -- --ignored --nocapture` prints the table of
 //! `docs/reliability.md`.
@@ -11,24 +11,24 @@ use evener_engines::{Watch, guard};
 
 /// One setting of the experiment.
 struct Trial {
-    /// Of how many jobs one is wrong.
+    /// One job in this many is wrong.
     rate: u32,
-    /// On the average one job in so many is verified.
+    /// On average, one job in this many is verified.
     every: u64,
     /// Jobs that make a file, of which one asks to be verified; 0 for no files.
     file: usize,
 }
 
-/// What became of the runs of a trial.
+/// The outcomes of the runs of a trial.
 #[derive(Debug, Default)]
 struct Tally {
     /// All results that were handed on are right, and the engine was not found out.
     right: u32,
-    /// The engine was found out before anything wrong was handed on.
+    /// The engine was found out before a wrong result was handed on.
     prevented: u32,
-    /// Something wrong was handed on, and the engine was found out: the run is no success.
+    /// A wrong result was handed on, and the engine was found out: the run is no success.
     found: u32,
-    /// Something wrong was handed on and nobody knows.
+    /// A wrong result was handed on unnoticed.
     silent: u32,
 }
 
@@ -73,7 +73,7 @@ impl Trial {
         tally
     }
 
-    /// The chance that something wrong is handed on and nobody knows.
+    /// The chance that a wrong result is handed on unnoticed.
     fn expected(&self, jobs: usize) -> f64 {
         let wrong = 1.0 / f64::from(self.rate);
         // The session's first and last job, and one of each file.
@@ -97,8 +97,8 @@ fn alone(engine: &dyn Engine, key: &Key, iv: Iv, input: &[u8; 16]) -> [u8; 16] {
     output
 }
 
-/// As many runs and jobs in a trial as asked for, in a table. A trial that is off by more than
-/// chance allows fails.
+/// Prints a table of the trials, with this many runs and jobs each. A trial that is off by more
+/// than chance allows fails.
 fn table(trials: &[Trial], runs: u32, jobs: usize) {
     println!("{runs} runs of {jobs} jobs each\n");
     println!(

@@ -67,7 +67,7 @@ fn a_sleeper_may_wake_at_any_moment() {
 }
 
 /// The first process keeps its permit for good and recalls the last one, which never gets a permit.
-/// All others get one, if there is a second permit.
+/// All other processes get one, if there is a second permit.
 #[test]
 fn a_call_reaches_a_waiter_at_any_step() {
     Scenario { recalls: true, ..Scenario::TWO }.check();
@@ -79,13 +79,13 @@ fn a_call_reaches_a_waiter_at_any_step() {
 #[derive(Clone, Copy, Debug)]
 struct Scenario {
     processes: usize,
-    /// How often each process enters and leaves.
+    /// The number of times that each process enters and leaves.
     visits: usize,
     permits: usize,
     places: usize,
-    /// How many of the last processes don't wait.
+    /// The number of processes, from the end, that don't wait.
     impatient: usize,
-    /// Whether the first process recalls the last one instead of releasing its permit.
+    /// True if the first process recalls the last one instead of releasing its permit.
     recalls: bool,
     /// Greatest number of crashes, at any step of any process.
     crashes: usize,
@@ -93,7 +93,7 @@ struct Scenario {
     stops: usize,
     /// Greatest number of sleeps that end without a cause.
     early: usize,
-    /// Whether the first waiter checks for dead processes at once.
+    /// True if the first waiter checks for dead processes at once.
     looks_at_once: bool,
     /// Greatest number of preemptions; `None` for no limit.
     preemptions: Option<usize>,
@@ -119,12 +119,12 @@ impl Scenario {
     const THREE: Scenario =
         Scenario { processes: 3, places: 4, preemptions: Some(3), ..Scenario::TWO };
 
-    /// Whether a process waits until it gets a permit.
+    /// Returns whether a process waits until it gets a permit.
     fn is_patient(&self, number: usize) -> bool {
         number < self.processes - self.impatient
     }
 
-    /// Whether a process gets all its permits in the end, if it lives.
+    /// Returns whether a process, if it lives, gets all its permits in the end.
     fn has_its_turns(&self, number: usize) -> bool {
         let is_last = number + 1 == self.processes;
         self.is_patient(number) && !(self.recalls && is_last)

@@ -208,7 +208,7 @@ fn live(table: &Table<View<'_>>, number: usize, scenario: Scenario) {
         match table.enter(0, me, &mut visit) {
             Ok(hold) => {
                 process.admitted.set(process.admitted.get() + 1);
-                // And the permit that it holds now.
+                // The state now includes the permit that the process holds.
                 process.history.set(turn as u64);
                 table.memory.learn(hold.permit as u64);
                 table.memory.learn(hold.word.0);

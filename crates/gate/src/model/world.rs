@@ -17,18 +17,18 @@ pub(super) struct World {
     pub(super) words: RefCell<Vec<u64>>,
     pub(super) now: Cell<u64>,
     pub(super) processes: Vec<Process>,
-    /// Whether processes may crash or stop in this scenario.
+    /// True if processes may crash or stop in this scenario.
     pub(super) accidents: bool,
     pub(super) crashes: Cell<usize>,
     pub(super) stops: Cell<usize>,
     pub(super) early: Cell<usize>,
-    /// Whether the run is over and the processes only run to their end: the gate is retired, and
+    /// True if the run is over and the processes only run to their end: the gate is retired, and
     /// they do not pause.
     pub(super) abandoned: Cell<bool>,
     /// The processes that have arrived and were not admitted, in order.
     pub(super) line: RefCell<VecDeque<usize>>,
-    /// Whether the scenario recalls the last process, whether that has happened, and the place that
-    /// it registered.
+    /// The recall of the last process: if the scenario has one, if it has happened, and the place
+    /// that the process registered.
     pub(super) recalls: bool,
     pub(super) called: Cell<bool>,
     pub(super) waits_at: Cell<Option<u64>>,
@@ -86,7 +86,7 @@ impl View<'_> {
         }
     }
 
-    /// Adds what was read to the history.
+    /// Adds a value that was read to the history.
     pub(super) fn learn(&self, what: impl Into<u64>) {
         let history = &self.world.processes[self.number].history;
         history.set(mix(history.get(), what.into()));

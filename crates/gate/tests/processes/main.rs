@@ -20,7 +20,7 @@ use sys::{Child, fork, shared_words};
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let wanted = arguments.first().filter(|name| !name.starts_with('-'));
-    // As cargo's own harness has it: `--skip NAME`.
+    // The syntax of cargo's own harness: `--skip NAME`.
     let skipped: Vec<&String> =
         arguments.windows(2).filter(|pair| pair[0] == "--skip").map(|pair| &pair[1]).collect();
     let directory = std::env::temp_dir().join(format!("evener-gate-{}", std::process::id()));
@@ -66,7 +66,7 @@ fn a_killed_holder_is_succeeded(directory: &Path) {
     let killed = kill(holder);
     assert!(waiter.wait());
     println!("  given on after {:.1?}", killed.elapsed());
-    // With nobody waiting, the next to come finds out.
+    // If no process waits, the next arrival notices the death.
     let holder = fork_holder(&gate);
     let killed = kill(holder);
     drop(gate.enter().unwrap());
@@ -99,7 +99,7 @@ fn killed_waiters_are_passed_over(directory: &Path) {
     drop(gate.enter().unwrap());
 }
 
-/// The holder and the two that came last, which look after the gate, die at once.
+/// The holder and the last two waiters, which watch the gate, die at the same time.
 fn a_killed_crowd_is_succeeded(directory: &Path) {
     let gate = open(directory, 1);
     let holder = fork_holder(&gate);
@@ -244,7 +244,8 @@ fn waiters_follow_a_reset(directory: &Path) {
 fn a_file_of_the_dead_is_replaced(directory: &Path) {
     let path = gate_path(directory);
     for damage in [0, 8, 16, 48, 64] {
-        // Somebody uses the damaged file: a clear error. It dies: the file is replaced.
+        // While a process uses the damaged file, opening it fails with a clear error. After its
+        // death the file is replaced.
         let told = shared_words(1);
         let user = fork(|| {
             let _gate = open(directory, 1);
@@ -272,8 +273,8 @@ fn a_file_of_the_dead_is_replaced(directory: &Path) {
     drop(open(directory, 2).enter().unwrap());
 }
 
-/// 16 processes that come at once with one discipline, then 16 with the other: while nobody uses
-/// the gate, nobody fails.
+/// 16 processes come at once with one discipline, then 16 with the other: while no process uses
+/// the gate, none fails.
 fn a_crowd_changes_the_settings(directory: &Path) {
     let start = shared_words(1);
     for round in 0..40 {
@@ -290,8 +291,8 @@ fn a_crowd_changes_the_settings(directory: &Path) {
     }
 }
 
-/// Only retiring a gate takes its name away: otherwise two processes would hold one permit, the holder
-/// of the old gate and that of the new one.
+/// Only retiring a gate removes its name: otherwise the holder of the old gate and that of the new
+/// one would hold the same permit.
 fn resets_at_once_leave_one_gate(directory: &Path) {
     let [rounds] = shared_words(1) else { unreachable!() };
     let reset = || {

@@ -84,6 +84,6 @@ pub(crate) fn ring(words: &[AtomicU64], at: usize) {
 
 fn low_half(word: &AtomicU64) -> &AtomicU32 {
     let halves = std::ptr::from_ref(word).cast::<AtomicU32>();
-    // SAFETY: both halves lie in the word and are aligned; only the kernel uses the reference.
+    // SAFETY: both halves are in the word and are aligned; only the kernel uses the reference.
     unsafe { &*halves.add(usize::from(cfg!(target_endian = "big"))) }
 }

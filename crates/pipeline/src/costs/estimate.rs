@@ -1,34 +1,34 @@
-//! What jobs of one size class cost: an average that forgets, and that outliers can't spoil.
+//! The cost of jobs of one size class: an average that forgets, and that outliers can't spoil.
 
 use evener_core::Point;
 
 use crate::SizeClass;
 
-/// What a job costs, in microseconds.
+/// The cost of a job, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
-    /// How long it takes.
+    /// Wall time.
     pub wall: f64,
-    /// How far from that it is on average.
+    /// Mean deviation of the wall time.
     pub spread: f64,
-    /// How long it took at least, when it had to wait for nothing.
+    /// The least wall time, when the job had to wait for nothing.
     pub least_wall: f64,
-    /// How long it keeps a core busy, with what is hidden.
+    /// CPU time, with the hidden part.
     pub cpu: f64,
-    /// What of that no thread's clock shows, as far as a profile says it.
+    /// The part of the CPU time that no thread's clock shows, according to a profile.
     pub hidden: f64,
-    /// How often it was measured, about this size; 0 for a bound taken from other sizes or from
-    /// a session's first jobs.
+    /// The number of measurements at about this size; 0 for a bound from other sizes or from a
+    /// session's first jobs.
     pub samples: f64,
 }
 
 impl Cost {
-    /// Whether it was measured about this size, and often enough to rely on.
+    /// Returns whether it was measured at about this size, and often enough to rely on.
     pub fn is_firm(&self) -> bool {
         self.samples >= FIRM
     }
 
-    /// A job's part, when `jobs` of them cost this together.
+    /// One job's share, if `jobs` jobs together cost this.
     pub(super) fn shared(self, jobs: f64) -> Cost {
         let Cost { wall, spread, least_wall, cpu, hidden, samples } = self;
         Cost {
@@ -42,14 +42,14 @@ impl Cost {
     }
 }
 
-/// What is known of a size class.
+/// The estimated cost of a size class.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Estimate {
     bytes: f64,
     wall: f64,
     spread: f64,
     least_wall: f64,
-    /// By the threads' clocks.
+    /// CPU time by the threads' clocks.
     cpu: f64,
     hidden: f64,
     samples: f64,
@@ -61,33 +61,33 @@ impl Estimate {
         Estimate { bytes, wall, spread, least_wall: wall, cpu, hidden: 0.0, samples: 1.0 }
     }
 
-    /// From the first jobs of a session, which take longer than others: a bound until there is
-    /// a sample.
+    /// An estimate from the first jobs of a session, which take longer than later ones: a bound
+    /// until there is a sample.
     pub(super) fn cold(self) -> Estimate {
         Estimate { samples: 0.0, ..self }
     }
 
-    /// With CPU time that no thread's clock shows.
+    /// Sets the CPU time that no thread's clock shows.
     pub(super) fn hiding(self, hidden: f64) -> Estimate {
         Estimate { hidden, ..self }
     }
 
-    /// From an earlier run: to be relied on, and soon to be replaced.
+    /// An estimate from an earlier run: reliable, and soon replaced.
     pub(super) fn remembered(point: &Point) -> Estimate {
         let &Point { bytes, wall_us, cpu_us, hidden_us } = point;
         let known = Estimate::new(bytes as f64, wall_us, cpu_us).hiding(hidden_us);
         Estimate { samples: FIRM, ..known }
     }
 
-    /// Takes a sample in. The first few count alike, of CPU time the least of them, since first
-    /// jobs may cost more than others and never cost less; later ones replace a sixth of what is
-    /// known, and one that is far from it counts as if it were not so far, so that a single
-    /// interruption changes little and a lasting change is soon believed.
+    /// Adds a sample. The first few have equal weight, and the CPU time is the least of them, since
+    /// first jobs may cost more than later ones and never cost less. Each later sample replaces a
+    /// sixth of the estimate. A sample far from the estimate is clamped, so that a single
+    /// interruption changes little and a lasting change soon counts.
     pub(super) fn learn(&mut self, bytes: f64, wall: f64, cpu: f64) {
         let weight = (1.0 / (self.samples + 1.0)).max(LEAST_WEIGHT);
         let far = if self.samples < FIRM { f64::INFINITY } else { FAR };
         let towards = |known: &mut f64, sample: f64| {
-            // As `clamp`, which panics where the bounds are no numbers.
+            // Like `clamp`, which panics if a bound is NaN.
             let near = sample.max(*known / far).min((*known * far).max(RESOLUTION));
             *known += (near - *known) * weight;
         };
@@ -111,11 +111,11 @@ impl Estimate {
     }
 }
 
-/// What is known of each size class.
+/// The estimate of each size class.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Line {
     classes: [Option<Estimate>; SizeClass::COUNT],
-    /// One bit for each class of which something is known: every claim looks for the nearest ones.
+    /// One bit for each class with an estimate: every claim looks for the nearest ones.
     known: u64,
 }
 
@@ -133,7 +133,7 @@ impl Line {
         self.classes[class.number()] = Some(estimate);
     }
 
-    /// What is known of the nearest smaller size, and of the nearest that is not smaller.
+    /// The estimates of the nearest smaller size and of the nearest size that is not smaller.
     fn around(&self, bytes: f64) -> (Option<&Estimate>, Option<&Estimate>) {
         let own = SizeClass::of(bytes as u64).number();
         let at = |number: u32| self.classes.get(number as usize)?.as_ref();
@@ -147,8 +147,8 @@ impl Line {
     }
 }
 
-/// What a job of `bytes` bytes costs by the estimates of all size classes, as
-/// [`EngineCosts::cost`](super::EngineCosts::cost) says.
+/// The cost of a job of `bytes` bytes by the estimates of all size classes, as
+/// [`EngineCosts::cost`](super::EngineCosts::cost) describes.
 pub(super) fn between(classes: &Line, bytes: f64) -> Option<Cost> {
     let is_near = |known: &Estimate| {
         known.bytes <= NEAR * bytes.max(1.0) && bytes <= NEAR * known.bytes.max(1.0)
@@ -185,23 +185,24 @@ pub(super) fn between(classes: &Line, bytes: f64) -> Option<Cost> {
     })
 }
 
-/// How many samples make an estimate firm.
+/// The number of samples that make an estimate firm.
 const FIRM: f64 = 3.0;
 
-/// How many times the length of a job another may have to tell what it costs.
+/// The largest ratio between two jobs' lengths at which one tells the cost of the other.
 const NEAR: f64 = 1.5;
 
-/// How far from its time a job may be of which one sample is known.
+/// The assumed spread after one sample, as a part of the wall time.
 const FIRST_SPREAD: f64 = 0.5;
 
-/// How much a sample counts at least.
+/// The least weight of a sample.
 const LEAST_WEIGHT: f64 = 1.0 / 6.0;
 
-/// How much of the way to the average the least rises with a sample, so that it is forgotten.
+/// The part of the way to the average by which a sample raises the least wall time, which makes an
+/// old minimum fade.
 const RISE: f64 = 1.0 / 512.0;
 
-/// How many times larger or smaller than what is known a sample counts at most.
+/// The largest factor between an estimate and a sample; samples beyond it are clamped.
 const FAR: f64 = 3.0;
 
-/// What clocks tell apart, in microseconds: nothing is clamped to less.
+/// The resolution of clocks, in microseconds: no sample is clamped to less.
 const RESOLUTION: f64 = 0.01;

@@ -49,7 +49,7 @@ pub struct EngineCosts {
     full: Line,
     /// A batch that is less than half full.
     part: Line,
-    /// What the opening of a session takes, in microseconds, if a profile says it.
+    /// The time to open a session, in microseconds, if a profile gives it.
     opening: Option<f64>,
 }
 
@@ -75,23 +75,23 @@ impl Costs {
 }
 
 impl EngineCosts {
-    /// Without any figures.
+    /// Costs without any figures.
     pub fn new(batch: usize) -> EngineCosts {
         let (full, part) = (Line::new(), Line::new());
         EngineCosts { batch: batch.max(1), bytes: 0, full, part, opening: None }
     }
 
-    /// Of an engine that likes so many bytes in a batch.
+    /// Sets the recommended number of bytes in a batch.
     pub fn of_bytes(self, bytes: usize) -> EngineCosts {
         EngineCosts { bytes, ..self }
     }
 
-    /// What the opening of a session takes, in microseconds, if a profile says it.
+    /// The time to open a session, in microseconds, if a profile gives it.
     pub fn opening(&self) -> Option<f64> {
         self.opening
     }
 
-    /// How many jobs of a mean length make a full batch.
+    /// The number of jobs of this mean length in a full batch.
     fn batch_of(&self, bytes: f64) -> f64 {
         batch_of((self.batch, self.bytes), bytes)
     }
@@ -105,7 +105,7 @@ impl EngineCosts {
     }
 
     /// Adds a measurement. The first jobs of a session that has just been `opened` are an upper
-    /// bound only, which is used where there is no measurement.
+    /// bound only, which is used if there is no measurement.
     pub fn learn(&mut self, processed: &Processed, opened: bool) {
         if processed.jobs == 0 || processed.batches == 0 {
             return;
@@ -126,7 +126,7 @@ impl EngineCosts {
             estimate.learn(bytes, wall, cpu);
             return;
         }
-        // What is hidden is not seen here; of sizes nearby a profile may say it.
+        // Measurements do not show hidden time; a profile may give it for nearby sizes.
         let hidden = known.map_or(0.0, |known| known.hidden) * jobs / share;
         let estimate = Estimate::new(bytes, wall, cpu).hiding(hidden);
         line.set(class, if opened { estimate.cold() } else { estimate });

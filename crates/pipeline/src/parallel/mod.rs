@@ -1,18 +1,18 @@
 //! One message, or one batch, on all cores.
 //!
-//! The other modules keep workers busy with tasks that come one after another. Here is the other
-//! case: a caller has everything in memory and waits for it. Its work is cut into portions of
-//! some cache's size, which the threads of a [`Pool`] claim one by one, so that a slow core does
-//! not hold up the rest. Nothing is copied: portions are parts of the caller's buffers.
+//! The other modules keep workers busy with a sequence of tasks. This one is for the other case: a
+//! caller has all data in memory and waits for the result. Its work is cut into portions of some
+//! cache's size, which the threads of a [`Pool`] claim one by one, so that a slow core does not
+//! hold up the rest. Nothing is copied: portions are parts of the caller's buffers.
 //!
-//! Engines are used as they are: [`Pool`] has none of these functions as methods, so that programs which get
-//! one from the facade can only use it with what guards engines.
+//! These functions use engines as they are. They are not methods of [`Pool`], so programs that get
+//! a pool from the facade can only use it with guarded engines.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `pool.rs` | [`Pool`]: its threads, and how calls share them |
-//! | `portions.rs` | where messages and batches are cut, and with which IVs they go on |
-//! | `share.rs` | claiming portions, and what happens when an engine fails |
+//! | `portions.rs` | the cuts in messages and batches, and the IVs after them |
+//! | `share.rs` | claiming portions, and the failure of an engine |
 //! | `sys.rs` | lending a closure to a thread that outlives it |
 
 mod pool;
@@ -32,13 +32,13 @@ use share::share;
 /// Processes one message, like a session that `engine` opens for the request, on as many
 /// threads as are worth it.
 ///
-/// Messages in ECB and CTR, and in CBC when they are decrypted, are cut at block boundaries;
-/// a CTR counter is carried over all 128 bits. Other messages can't be cut and are processed
-/// on the calling thread, and so are those that are shorter than it takes to wake another.
+/// Messages in ECB and CTR, and in CBC when they are decrypted, are cut at block boundaries; a CTR
+/// counter is carried over all 128 bits. The calling thread processes all other messages, which
+/// can't be cut, and those that take less time than waking another thread.
 ///
 /// # Errors
-/// As [`Session::process`], when the engine failed on every
-/// thread. The job is pending then, and its input is as it was.
+/// As [`Session::process`], if the engine failed on every thread. The job is pending then, and its
+/// input is unchanged.
 pub fn process(
     pool: &Pool,
     engine: &dyn Engine,
@@ -59,8 +59,8 @@ pub fn process(
     let outcome = match done {
         Ok(None) => return Ok(()),
         Ok(Some(outcome)) => outcome,
-        // Parts of it are in doubt, and their input is as it was: the engine is out of
-        // service, and what opens now is another, if anything does.
+        // Parts of the output are in doubt, and the input is unchanged. The engine is out of
+        // service, so another engine opens now, if any does.
         Err(EngineError::WrongResult { .. }) => {
             job.outcome = Outcome::Pending;
             drop(session);
@@ -70,7 +70,7 @@ pub fn process(
     };
     let written = job.output_length(cipher, direction);
     if matches!(outcome, Outcome::Rejected(_)) {
-        // The portions before the one that was rejected are not the caller's to see.
+        // The caller must not see the portions before the rejected one.
         wipe(&mut job.output[..written]);
     }
     job.outcome = outcome;
@@ -80,9 +80,8 @@ pub fn process(
 /// Processes one message and puts the result in its place, as [`process`].
 ///
 /// # Errors
-/// As [`Session::process_in_place`]. When the
-/// engine failed on every one of several threads, what is left of the message lies
-/// scattered between what was done, and the job is rejected.
+/// As [`Session::process_in_place`]. If the engine failed on every one of several threads, the rest
+/// of the message is scattered between the finished parts, and the job is rejected.
 pub fn process_in_place(
     pool: &Pool,
     engine: &dyn Engine,
@@ -113,8 +112,8 @@ pub fn process_in_place(
 /// many threads as are worth it. No message is cut.
 ///
 /// # Errors
-/// As [`Session::process`], when the engine failed on every
-/// thread. Jobs that are still pending were not done.
+/// As [`Session::process`], if the engine failed on every thread. Jobs that are still pending were
+/// not done.
 pub fn process_batch(
     pool: &Pool,
     engine: &dyn Engine,
@@ -143,8 +142,8 @@ pub fn process_batch(
 impl Pool {
     fn plan(&self, bytes: usize, engine: &dyn Engine, request: &SessionRequest<'_>) -> Plan {
         let offer = engine.offer(request.cipher, request.direction);
-        // More threads than the engine likes are the caller's choice, except that an engine
-        // which serves only so many sessions would fail the others.
+        // The caller may choose more threads than the engine recommends, but an engine that serves
+        // a limited number of sessions would fail the excess ones.
         let most = offer.and_then(|offer| offer.holders).unwrap_or(usize::MAX);
         let liked = offer.map_or(0, |offer| offer.bytes);
         let least = least_share(request.cipher).max(liked);
@@ -156,19 +155,19 @@ impl Pool {
     }
 }
 
-/// Has one session do a batch, and have it verified as far as it is at all.
+/// Processes a batch in one session, and lets the session verify it if it verifies at all.
 fn alone(session: &mut dyn Session, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
     session.process(batch)?;
     session.finish()
 }
 
-/// How work is divided.
+/// The division of work.
 #[derive(Clone, Copy)]
 struct Plan {
-    /// Of the whole work.
+    /// The length of the whole work.
     bytes: usize,
     threads: usize,
-    /// Of a portion, in bytes.
+    /// The length of a portion, in bytes.
     length: usize,
 }
 
@@ -177,9 +176,9 @@ const IN_DOUBT: Rejection = Rejection::Malformed("what replaced the message may 
 const SCATTERED: Rejection =
     Rejection::Malformed("the engine failed when parts of the message had been replaced");
 
-/// What a thread must have to do to be worth waking, in bytes: some ten microseconds' work,
-/// which a core with AES instructions does at ten bytes a nanosecond and more, while the other
-/// block ciphers take several nanoseconds a byte.
+/// The least work that is worth waking a thread, in bytes: some ten microseconds' work. A core with
+/// AES instructions does ten bytes a nanosecond and more; the other block ciphers take several
+/// nanoseconds a byte.
 fn least_share(cipher: Cipher) -> usize {
     match cipher {
         Cipher::DesEde3Cbc
@@ -191,11 +190,12 @@ fn least_share(cipher: Cipher) -> usize {
     }
 }
 
-/// So many portions make the threads end at about the same time.
+/// The number of portions for each thread; it makes the threads end at about the same time.
 const PORTIONS_A_THREAD: usize = 8;
 
-/// Whole pages and whole blocks, in bytes. All portions are multiples of this.
+/// The least portion, in bytes: whole pages and whole blocks. All portions are multiples of it.
 const LEAST_PORTION: usize = 16 << 10;
 
-/// In bytes: claiming it costs nothing any more, and it does not displace a cache.
+/// The largest portion, in bytes: claiming it costs almost nothing, and it does not displace a
+/// cache.
 const MOST_PORTION: usize = 256 << 10;

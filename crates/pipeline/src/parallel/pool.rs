@@ -30,7 +30,7 @@ pub struct Pool {
 #[derive(Default)]
 struct Helpers {
     idle: Vec<Helper>,
-    /// Idle or at work.
+    /// The number of helpers, idle or at work.
     started: usize,
 }
 
@@ -50,9 +50,9 @@ impl Pool {
         self.threads
     }
 
-    /// Runs `own` on the calling thread and `help` on up to `threads - 1` others, once on
-    /// each that begins before `own` has ended, and returns when all have ended. A panic of any
-    /// goes on in the caller.
+    /// Runs `own` on the calling thread and `help` on up to `threads - 1` other threads, once on
+    /// each that begins before `own` has ended, and returns when all have ended. A panic in any of
+    /// them continues in the caller.
     pub(super) fn run(&self, threads: usize, help: &Work<'_>, own: impl FnOnce()) {
         let wanted = threads.min(self.threads.get()).saturating_sub(1);
         let called = Called { pool: self, helpers: self.call(wanted) };
@@ -72,7 +72,7 @@ impl Pool {
             *helpers = Helpers::default();
         }
         while helpers.idle.len() < wanted && helpers.started < self.threads.get() - 1 {
-            // With fewer threads the work is done as well.
+            // Fewer threads can do the work as well.
             let Ok(helper) = Helper::start() else { break };
             helpers.idle.push(helper);
             helpers.started += 1;
@@ -118,7 +118,7 @@ mod tests {
         Pool::new(NonZeroUsize::new(threads).unwrap())
     }
 
-    /// Runs the same work on all.
+    /// Runs the same work on all threads.
     fn run(pool: &Pool, threads: usize, work: &Work<'_>) {
         pool.run(threads, work, work);
     }

@@ -1,4 +1,4 @@
-//! How work is cut into portions that threads claim.
+//! Cuts work into portions that threads claim.
 
 use evener_core::{
     Cipher, Direction, EngineError, InPlaceJob, Job, Mode, Outcome, Padding, Session,
@@ -6,7 +6,8 @@ use evener_core::{
 
 /// A part of the work that one thread claims and does.
 pub(super) trait Portion: Send {
-    /// Does it, or the rest of it. If the session fails, another session can continue.
+    /// Processes the portion, or the rest of it. If the session fails, another session can
+    /// continue.
     ///
     /// # Errors
     /// The session failed.
@@ -16,7 +17,7 @@ pub(super) trait Portion: Send {
     fn outcome(&self) -> Outcome;
 }
 
-/// Whether a message can be cut into portions that do not wait for each other.
+/// Returns whether a message can be cut into portions that do not wait for each other.
 pub(super) fn can_be_cut(cipher: Cipher, direction: Direction) -> bool {
     match cipher.mode() {
         Mode::Ecb | Mode::Ctr => true,
@@ -45,7 +46,7 @@ impl Portion for InPlaceJob<'_> {
     }
 }
 
-/// Some jobs of a batch. Their outcomes are for their owner to look at.
+/// Some jobs of a batch. Their owner checks their outcomes.
 impl<'a> Portion for &mut [Job<'a>] {
     fn perform(&mut self, session: &mut dyn Session) -> Result<(), EngineError> {
         session.process(self)
@@ -56,7 +57,7 @@ impl<'a> Portion for &mut [Job<'a>] {
     }
 }
 
-/// The portions of a job whose cipher [can be cut](can_be_cut), of `length` bytes but the last.
+/// The portions of a job whose cipher [can be cut](can_be_cut), of `length` bytes except the last.
 /// The job's shape has been checked, and `length` is whole blocks.
 pub(super) fn portions<'a>(
     cipher: Cipher,
@@ -89,7 +90,7 @@ pub(super) fn portions<'a>(
     })
 }
 
-/// As [`portions`], of a job in place.
+/// Like [`portions`], for a job in place.
 pub(super) fn portions_in_place<'a>(
     length: usize,
     job: &'a mut InPlaceJob<'_>,
@@ -102,8 +103,8 @@ pub(super) fn portions_in_place<'a>(
         }
         let end = length.min(data.len());
         let (own, rest) = std::mem::take(&mut data).split_at_mut(end);
-        // Before the portion is handed out, while CBC's ciphertext is still there. What follows
-        // the last portion, which need not be whole blocks, is nothing.
+        // The next IV is computed before the portion is handed out, while CBC's ciphertext is still
+        // there. Nothing follows the last portion, which need not be whole blocks.
         let own_iv = iv;
         iv = iv.following(cipher, own).unwrap_or(iv);
         data = rest;
@@ -111,7 +112,7 @@ pub(super) fn portions_in_place<'a>(
     })
 }
 
-/// Runs of a batch's jobs with at least `length` bytes each, but the last.
+/// Runs of a batch's jobs with at least `length` bytes each, except the last.
 pub(super) fn runs<'b, 'a>(
     length: usize,
     batch: &'b mut [Job<'a>],

@@ -7,11 +7,11 @@ use evener_core::{Engine, EngineError, IgnorePoison, Outcome, Session, SessionRe
 use super::portions::Portion;
 use super::{Plan, Pool};
 
-/// Has the calling thread, with `session`, and others of the pool's, with sessions of their own,
-/// claim portions until there are none, and returns what became of the whole: done, with what the portions have
-/// written together, or rejected.
+/// Lets the calling thread, with `session`, and other threads of the pool, with their own sessions,
+/// claim portions until there are none. Returns the outcome of the whole: done, with the total that
+/// the portions have written, or rejected.
 ///
-/// A portion that a session failed goes to another thread's, and the thread that had it leaves.
+/// If a session fails a portion, another thread's session gets it, and the first thread leaves.
 ///
 /// # Errors
 /// All sessions have failed, or results of one are in doubt.
@@ -51,7 +51,7 @@ pub(super) fn share<P: Portion>(
     }
 }
 
-/// The remaining portions, and the outcome of the others.
+/// The remaining portions, and the outcome of the finished ones.
 struct Pile<P, I>(Mutex<State<P, I>>);
 
 struct State<P, I> {
@@ -59,9 +59,9 @@ struct State<P, I> {
     /// Portions that a session failed.
     returned: Vec<P>,
     outcome: Outcome,
-    /// Why the last session failed that did.
+    /// The most recent session failure.
     cause: Option<EngineError>,
-    /// Whether a session computed wrong results after other results were passed on.
+    /// The failure of a session that computed wrong results after other results were passed on.
     doubt: Option<EngineError>,
 }
 
@@ -75,7 +75,7 @@ impl<P, I> State<P, I> {
 }
 
 impl<P: Portion, I: Iterator<Item = P>> Pile<P, I> {
-    /// Claims and performs until nothing is left.
+    /// Claims and performs portions until none is left.
     fn work_off(&self, session: &mut dyn Session, engine: &dyn Engine) -> Result<(), EngineError> {
         while let Some(mut portion) = self.claim() {
             let performed = portion.perform(session);

@@ -20,11 +20,11 @@ pub(super) type Work<'a> = dyn Fn() + Sync + 'a;
 pub(super) struct Helper {
     post: Arc<Post>,
     thread: Option<JoinHandle<()>>,
-    /// The process that has the thread: a child after a fork has not.
+    /// The process that has the thread. A child after a fork does not have it.
     process: u32,
 }
 
-/// Where a helper gets its work.
+/// The place where a helper gets its work.
 struct Post(Mutex<State>);
 
 enum State {
@@ -36,7 +36,7 @@ enum State {
     Busy,
     /// The helper has ended its work, with the payload of a panic if that is how it ended.
     Ended(Option<Box<dyn Any + Send>>),
-    /// The helper is to go.
+    /// The helper must end.
     Closed,
 }
 
@@ -59,7 +59,7 @@ impl Helper {
         Ok(Helper { post, thread: Some(thread), process: process::id() })
     }
 
-    /// Whether this process has its thread.
+    /// Returns whether this process has the helper's thread.
     pub(super) fn is_here(&self) -> bool {
         self.process == process::id()
     }
@@ -69,22 +69,21 @@ impl Drop for Helper {
     fn drop(&mut self) {
         let thread = self.thread.take();
         if !self.is_here() {
-            // There is no thread to wait for, and nobody who would let go of the lock.
+            // There is no thread to wait for, and none that would release the lock.
             mem::forget(thread);
             return;
         }
         *self.post.state() = State::Closed;
         if let Some(thread) = thread {
             thread.thread().unpark();
-            // It ends without a panic: those of the work are caught.
+            // It ends without a panic: panics of the work are caught.
             let _ = thread.join();
         }
     }
 }
 
-/// Runs `own` on the calling thread and `work` on those helpers that come in time, and returns
-/// when none of them is at it any more. A helper that has not begun when `own` ends doesn't
-/// begin.
+/// Runs `own` on the calling thread and `work` on the helpers that begin in time, and returns when
+/// all of these have ended. A helper that has not begun when `own` ends doesn't begin.
 ///
 /// Returns the payload of a helper's panic, if one did.
 pub(super) fn run_with(
@@ -161,7 +160,7 @@ impl Post {
         }
     }
 
-    /// Takes the work back once the helper is not at it. Returns the payload of its panic.
+    /// Takes the work back when the helper is not running it. Returns the payload of its panic.
     fn take_back(&self) -> Option<Box<dyn Any + Send>> {
         loop {
             let mut state = self.state();

@@ -23,7 +23,7 @@ impl Policy for OneKind {
         if self.takes_part[worker] { Decision::Claim(Claim::ONE) } else { Decision::Leave }
     }
 
-    /// Its shares are fixed.
+    /// Does not restrain modules: the shares are fixed.
     fn restrain(&self, _: Duration) -> Option<Decision> {
         None
     }

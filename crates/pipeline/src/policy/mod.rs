@@ -1,8 +1,8 @@
-//! How workers come by tasks.
+//! The policies, which assign tasks to workers.
 //!
-//! A [`Policy`] decides and does nothing else: it has no threads and no clock. What waits, and
-//! what time it is, come in as arguments, so that the very same code is driven by the real
-//! queue, by the simulator and by tests on a simulated clock.
+//! A [`Policy`] only decides: it has no threads and no clock. It gets the waiting tasks and the
+//! time as arguments, so the real queue, the simulator and tests on a simulated clock run the same
+//! code.
 
 mod adaptive;
 mod fixed;
@@ -22,126 +22,126 @@ pub use name::{PolicyName, UnknownPolicy};
 
 /// Decides which worker gets which tasks, and when.
 ///
-/// All times are since the run began.
+/// All times count from the start of the run.
 pub trait Policy: Send {
-    /// What a worker that has nothing to do does next. Asked when tasks wait; where none do, a
-    /// worker waits for one.
+    /// Returns the next action of an idle worker. After the start of the run it is called only when
+    /// tasks wait; otherwise a worker waits for one.
     fn next(&self, worker: usize, waiting: &Waiting, now: Duration) -> Decision;
 
-    /// Whether a worker whose thread does not run yet should start.
+    /// Returns whether a worker whose thread does not run yet should start.
     fn starts(&self, worker: usize, waiting: &Waiting, now: Duration) -> bool {
         matches!(self.next(worker, waiting, now), Decision::Claim(_))
     }
 
-    /// Whether the workers' threads should start before anything is fed. Otherwise each is
-    /// started when [`Policy::starts`] says so, and what is little work is done by the caller's.
+    /// Returns whether the workers' threads should start before anything is fed. Otherwise each
+    /// starts when [`Policy::starts`] says so, and the caller's thread does small amounts of work.
     fn starts_at_once(&self) -> bool {
         true
     }
 
-    /// What becomes of a module's worker whose engine takes more time from the cores than it saves, and may
-    /// try again after a rest; `None` where that is as it should be.
+    /// Returns the decision for a module's worker whose engine takes more time from the cores than
+    /// it saves and may try again after `rest`; `None` if the policy accepts that.
     fn restrain(&self, rest: Duration) -> Option<Decision> {
         Some(Decision::Wait(Some(rest)))
     }
 
-    /// Learns what happened to a worker, and says what that means for the others.
+    /// Learns what happened to a worker, and returns the effect on the other workers.
     fn note(&mut self, worker: usize, event: &Event, waiting: &Waiting, now: Duration) -> Effect {
         let _ = (worker, event, waiting, now);
         Effect::Nothing
     }
 }
 
-/// What a worker does next.
+/// A worker's next action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// It takes tasks.
     Claim(Claim),
-    /// It waits until something changes, or for at most so long.
+    /// It waits until something changes, or for at most this long.
     Wait(Option<Duration>),
-    /// There will be nothing for it in this run.
+    /// It leaves: this run will have no tasks for it.
     Leave,
 }
 
-/// What an event changes for the workers that it did not happen to.
+/// The effect of a worker's event on the other workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Nothing: what the policy said of them stands.
+    /// None: the policy's decisions for them stand.
     Nothing,
-    /// Workers that wait may get another answer now, and are to be asked again.
+    /// Waiting workers may get a different decision now, so the scheduler must ask again.
     AskAgain,
 }
 
-/// Which tasks a worker takes.
+/// The tasks that a worker takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// How many at most; at least 1.
+    /// The maximum number of tasks; at least 1.
     pub tasks: usize,
-    /// Of which size class only; `None` takes them in their order.
+    /// The size class to take from; `None` takes tasks in their order.
     pub class: Option<SizeClass>,
-    /// Whether CPU time is to be measured, which costs some system calls.
+    /// True to measure CPU time, which costs some system calls.
     pub measured: bool,
 }
 
 impl Claim {
-    /// The first task of all.
+    /// A claim of the first task, of any class.
     pub const ONE: Claim = Claim { tasks: 1, class: None, measured: false };
 }
 
-/// What happened to a worker.
+/// An event of one worker.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event {
-    /// It was woken, or its thread started, because it would claim; it will ask.
+    /// It was woken, or its thread started, to claim tasks; it will ask for them.
     Called,
     /// It has claimed tasks.
     Claimed {
-        /// What they come to together.
+        /// The total load of the tasks.
         load: Load,
     },
-    /// It has performed them.
+    /// It has performed its claim.
     Performed(Performed),
     /// It waits.
     Parked,
-    /// It has left, because its engine failed or because it was told to.
+    /// It has left, because its engine failed or the scheduler told it to.
     Left,
 }
 
-/// What a worker did for one claim.
+/// The work and time of one claim.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Performed {
     /// Wall time from claiming the tasks to having performed them.
     pub wall: Duration,
-    /// CPU time meanwhile, of its thread and of those of its sessions and their drivers; zero unless it was
-    /// measured.
+    /// CPU time in that period, of the worker's thread and of the threads of its sessions and their
+    /// drivers; zero unless measured.
     pub cpu: Duration,
-    /// How many jobs its engine did, and how many bytes they had.
+    /// The numbers of jobs and bytes that its engine processed.
     pub done: (u64, u64),
-    /// What its engine did in that time; `None` unless it was measured.
+    /// Its engine's part of the work; `None` unless measured.
     pub engine: Option<Processed>,
-    /// Whether a session was opened, which takes time that other claims don't.
+    /// True if a session was opened, which takes time that other claims don't need.
     pub opened: bool,
 }
 
-/// What a policy knows of a worker before the run begins.
+/// The facts about a worker that a policy knows before the run begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seat {
-    /// The engine's name. Workers of one engine have the same.
+    /// The engine's name, the same for all workers of the engine.
     pub engine: String,
-    /// Where the engine's work is done.
+    /// The place where the engine computes.
     pub kind: Kind,
-    /// How many jobs it likes in a batch; at least 1.
+    /// The recommended number of jobs in a batch; at least 1.
     pub batch: usize,
-    /// How many bytes it likes in a batch; 0 if only the number of jobs matters.
+    /// The recommended number of bytes in a batch; 0 if only the number of jobs matters.
     pub bytes: usize,
-    /// How long its session takes to open, as far as that is known.
+    /// The time to open its session, if known.
     pub opening: Option<Duration>,
 }
 
-/// What a policy knows of the run before it begins.
+/// The facts about the run that a policy knows before it begins.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    /// How many cores the workers share.
+    /// The number of cores that the workers share.
     pub cores: usize,
-    /// What engines cost, as far as it was measured before.
+    /// The engines' costs from earlier measurements.
     pub costs: Costs,
 }

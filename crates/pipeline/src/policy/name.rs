@@ -44,7 +44,7 @@ impl PolicyName {
         }
     }
 
-    /// As users write it, such as `round-robin`.
+    /// The name that users write, such as `round-robin`.
     pub fn name(self) -> &'static str {
         match self {
             PolicyName::CpuOnly => "cpu-only",
@@ -55,7 +55,7 @@ impl PolicyName {
         }
     }
 
-    /// Whether workers with engines of this kind get tasks.
+    /// Returns whether workers with engines of this kind get tasks.
     pub fn admits(self, kind: Kind) -> bool {
         match self {
             PolicyName::CpuOnly => kind == Kind::Cpu,

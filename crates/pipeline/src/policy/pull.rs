@@ -13,8 +13,9 @@ impl Policy for Pull {
         Decision::Claim(Claim::ONE)
     }
 
-    /// One file alone starts no thread: it may be short, and then the thread takes longer than the
-    /// file. The caller's thread does it after the feed, and shares it with others if it is long.
+    /// A single file starts no thread: it may be short, and then starting the thread takes longer
+    /// than the file. The caller's thread processes it after the feed, and shares it with other
+    /// workers if it is long.
     fn starts(&self, _: usize, waiting: &Waiting, _: Duration) -> bool {
         waiting.jobs > 1 || waiting.divisible > 0 || waiting.of(SizeClass::UNKNOWN).tasks == 0
     }

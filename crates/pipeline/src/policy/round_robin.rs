@@ -68,7 +68,7 @@ impl Policy for RoundRobin {
         Effect::Nothing
     }
 
-    /// Its shares are fixed.
+    /// Does not restrain modules: the shares are fixed.
     fn restrain(&self, _: Duration) -> Option<Decision> {
         None
     }

@@ -26,7 +26,7 @@ pub(super) struct Watcher {
     paused_until: Duration,
     /// Length of the last pause, if other programs waited again after it.
     last_pause: Option<Duration>,
-    /// Whether the span is a pause.
+    /// True if the span is a pause.
     is_pause: bool,
 }
 
@@ -131,12 +131,12 @@ mod tests {
         }
 
         /// Passes a pause, if there is one, and then a span, in which each worker has its core
-        /// for a part of the time, and on each core somebody waits for a part. Returns the
+        /// for a part of the time, and on each core a thread waits for a part. Returns the
         /// pause that follows.
         fn span(&mut self, works: f64, somebody_waits: f64) -> Duration {
             let pause = self.pause();
             if !pause.is_zero() {
-                // The others have too few cores even for themselves.
+                // The other programs have too few cores even for themselves.
                 self.waited.average += pause;
                 self.waited.at += pause;
                 self.watcher.look(self.waited);
@@ -169,11 +169,11 @@ mod tests {
     #[test]
     fn the_workers_own_waiting_is_no_harm() {
         let mut machine = Machine::new();
-        // Others have the cores, and the workers wait for them.
+        // Other programs have the cores, and the workers wait for them.
         for _ in 0..100 {
             assert_eq!(machine.span(0.02, 1.0), Duration::ZERO);
         }
-        // They have half of the time, and the workers wait meanwhile.
+        // The programs have half of the time, and the workers wait meanwhile.
         assert_eq!(machine.span(0.5, 0.5), Duration::ZERO);
     }
 
@@ -181,7 +181,7 @@ mod tests {
     fn the_other_threads_own_waiting_is_no_harm() {
         let mut machine = Machine::new();
         for _ in 0..20 {
-            // A feed wants a core that a worker has, or a worker one between two batches.
+            // A feed wants a core that a worker has, or a worker wants one between two batches.
             machine.waited.own.waited += 2 * SPAN;
             assert_eq!(machine.span(1.0, 1.0), Duration::ZERO);
         }
@@ -212,7 +212,7 @@ mod tests {
         machine.watcher.begin(machine.waited.at);
         machine.waited.at += SPAN;
         machine.watcher.look(machine.waited);
-        // One waits behind another program, and the other works on a core that nobody wants.
+        // One worker waits behind another program, and the other has a core that no program wants.
         for _ in 0..20 {
             machine.watcher.begin(machine.waited.at);
             machine.waited.at += SPAN;

@@ -42,7 +42,7 @@ pub(crate) struct Pressure {
 }
 
 impl Pressure {
-    /// `None` where the kernel has no pressure-stall information.
+    /// `None` if the kernel has no pressure-stall information.
     pub(crate) fn watch() -> Option<Pressure> {
         let kernel = Kernel::open()?;
         let waited = kernel.waited(true)?;
@@ -63,10 +63,10 @@ trait Watch: fmt::Debug + Send {
     /// A worker has finished a batch, and used this much CPU time.
     fn end(&mut self, now: Duration, used: Duration);
 
-    /// Whether the figures should be read now.
+    /// Returns whether to read the kernel's figures now.
     fn is_due(&self, now: Duration) -> bool;
 
-    /// Whether it needs the sum over all threads.
+    /// Returns whether it needs the sum over all threads.
     fn wants_threads(&self) -> bool;
 
     /// Takes the kernel's current figures, and decides whether to pause.
@@ -116,7 +116,7 @@ impl<'run> Way<'run> {
         self.began = thread_cpu_time();
     }
 
-    /// After the batch.
+    /// Records the end of the batch.
     pub(crate) fn done(&mut self) {
         let used = thread_cpu_time().saturating_sub(self.began);
         let now = self.pressure.kernel.now();
@@ -140,9 +140,9 @@ struct Waited {
     average: Duration,
     /// Idle time, summed over the cores.
     idle: Duration,
-    /// Of all threads of the machine, if the kernel counts it.
+    /// The times of all threads of the machine, if the kernel counts them.
     threads: Option<Threads>,
-    /// Of the threads of this process.
+    /// The times of the threads of this process.
     own: Threads,
 }
 
@@ -174,7 +174,7 @@ impl Waited {
         average.mul_f64(busy_cores.max(1.0))
     }
 
-    /// The waits of other processes since `before`: summed over their threads, or, where the kernel
+    /// The waits of other processes since `before`: summed over their threads, or, if the kernel
     /// does not count that, the time in which at least one of them waited, summed over the cores.
     fn others_since(&self, before: &Waited) -> Threads {
         let idle = self.idle.saturating_sub(before.idle) + IDLE_UNIT;
@@ -203,7 +203,7 @@ impl Waited {
     }
 }
 
-/// Where the kernel tells.
+/// The kernel's files with the figures.
 #[derive(Debug)]
 struct Kernel {
     pressure: File,
@@ -270,8 +270,8 @@ fn idle_time(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// Sums what /proc/schedstat says of each core: `cpu0` and nine numbers, of which the seventh and
-/// the eighth are how long threads ran there and waited, in nanoseconds.
+/// Sums the lines of /proc/schedstat for the cores: `cpu0` and nine numbers. The seventh and the
+/// eighth are the times that threads ran and waited there, in nanoseconds.
 fn threads(text: &str) -> Option<Threads> {
     let version = text.lines().next()?.strip_prefix("version ")?;
     if !VERSIONS.contains(&version) {
@@ -288,7 +288,7 @@ fn threads(text: &str) -> Option<Threads> {
     })
 }
 
-/// How many cores /proc/stat has lines for, `cpu0` and so on.
+/// The number of cores with a line in /proc/stat, `cpu0` and so on.
 fn cores(stat: &str) -> Option<u32> {
     let is_core = |line: &&str| {
         line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
@@ -296,20 +296,20 @@ fn cores(stat: &str) -> Option<u32> {
     u32::try_from(stat.lines().filter(is_core).count()).ok().filter(|&cores| cores > 0)
 }
 
-/// The versions of /proc/schedstat that say so.
+/// The versions of /proc/schedstat with this format.
 const VERSIONS: [&str; 3] = ["15", "16", "17"];
 
-/// The unit in which the kernel tells how long cores were idle.
+/// The unit of the idle time that the kernel reports.
 const IDLE_UNIT: Duration = Duration::from_millis(10);
 
-/// How long workers work between two looks: long enough for several of a scheduler's slices, and
-/// for a look, which takes some 50 µs, to cost nothing.
+/// The time that workers work between two readings: long enough for several of a scheduler's
+/// slices, and to make the cost of a reading, some 50 µs, negligible.
 const SPAN: Duration = Duration::from_millis(20);
 
-/// How long a pause is at least.
+/// The shortest pause.
 const SHORTEST: Duration = Duration::from_millis(20);
 
-/// And at most: so long cores and modules may be idle after another program's end.
+/// The longest pause: cores and modules may be idle for this long after another program's end.
 const LONGEST: Duration = Duration::from_millis(640);
 
 #[cfg(test)]
@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn an_average_of_busy_cores_is_no_average_of_all() {
         let (second, before) = (Duration::from_secs(1), Waited::at_first(64));
-        // Two cores are busy, and on each somebody waits for half of the time.
+        // Two cores are busy, and on each a thread waits for half of the time.
         let idle = 62 * second + IDLE_UNIT;
         let now = Waited { at: second, average: second / 2, idle, ..before };
         assert_eq!(now.anybody_since(&before), second);
@@ -327,7 +327,7 @@ mod tests {
         let own = Threads { ran: second, waited: second / 4 };
         let others = Waited { own, ..now }.others_since(&before);
         assert_eq!(others, Threads { ran: second - 2 * IDLE_UNIT, waited: second * 3 / 4 });
-        // Of two threads that wait for one core both count, where the kernel tells that.
+        // Two threads that wait for one core both count, if the kernel reports that.
         let told = |at, ran, waited| Waited { threads: Some(Threads { ran, waited }), ..at };
         let now = told(Waited { own, ..now }, 7 * second, 2 * second);
         let others = now.others_since(&told(before, 5 * second, second / 4));

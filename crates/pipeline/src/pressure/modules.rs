@@ -24,7 +24,7 @@ pub(super) struct Watcher {
     used: Duration,
     /// The end of the pause of all workers.
     paused_until: Duration,
-    /// Whether the span is a pause.
+    /// True if the span is a pause.
     is_pause: bool,
     /// Other programs' figures of the last pause.
     without: Option<Pause>,
@@ -123,14 +123,14 @@ mod tests {
         worked: Duration,
     }
 
-    /// What happens on the core, in parts of the time.
+    /// The load of the core, in parts of the time.
     #[derive(Clone, Copy)]
     struct Life {
         /// Threads of other processes that wait while the module works.
         others_wait: f64,
-        /// And while it pauses.
+        /// The same while the module pauses.
         others_wait_in_pauses: f64,
-        /// They run while it pauses.
+        /// Threads of other processes that run while the module pauses.
         others_run_in_pauses: f64,
         /// The module's worker runs while the module works.
         worker_runs: f64,
@@ -150,7 +150,7 @@ mod tests {
             Machine { watcher: Watcher::new(now), now, worked: Duration::ZERO }
         }
 
-        /// Two seconds. Returns for what part of them the module worked.
+        /// Runs two seconds. Returns the part of them in which the module worked.
         fn run(&mut self, life: Life) -> f64 {
             let (began, worked) = (self.now.at, self.worked);
             while self.now.at < began + Duration::from_secs(2) {
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn a_driver_that_waits_for_its_own_worker_harms_nobody() {
         let life = Life { others_wait: 0.6, worker_runs: 0.5, others_run_in_pauses: 0.02, ..LIFE };
-        // A pause in a second, to see whether it is still so.
+        // One pause in a second, to check again.
         let part = Machine::new().run(life);
         assert!((0.95..1.0).contains(&part), "{part}");
     }
@@ -219,7 +219,7 @@ mod tests {
     fn when_the_others_are_gone_work_goes_on() {
         let mut machine = Machine::new();
         assert!(machine.run(Life { others_wait: 1.0, ..LIFE }) < 0.15);
-        // The driver goes on waiting for its worker.
+        // The driver still waits for its worker.
         let part = machine.run(Life { others_wait: 0.6, others_run_in_pauses: 0.0, ..LIFE });
         assert!(part > 0.85, "{part}");
     }

@@ -138,7 +138,7 @@ fn a_stopped_run_abandons_what_is_left() {
     assert_eq!(statistics.workers.iter().map(|worker| worker.jobs).sum::<u64>(), 0);
 }
 
-/// Records the threads that tasks ran on; each waits until so many run.
+/// Records the threads that tasks ran on; each task waits at the barrier.
 struct Together(Barrier, Mutex<Vec<thread::ThreadId>>);
 
 impl Work for Together {
@@ -174,7 +174,7 @@ fn a_single_file_is_done_on_the_callers_thread_and_more_at_the_same_time() {
     }
 }
 
-/// Notes at which nice values its tasks are performed by each engine.
+/// Records the nice values at which each engine performs its tasks.
 #[cfg(target_os = "linux")]
 #[derive(Default)]
 struct NiceValues(Mutex<std::collections::BTreeSet<(String, i32)>>);

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use crate::{Load, SizeClass};
 
-/// The numbers of unclaimed tasks: the policy's view of the queue. Sums of jobs and bytes end at the
-/// greatest number: three sparse files can have more bytes than that.
+/// The numbers of unclaimed tasks: the policy's view of the queue. Sums of jobs and bytes saturate:
+/// three sparse files can have more bytes than a `u64` holds.
 #[derive(Clone, Debug)]
 pub struct Waiting {
     /// Number of tasks.
@@ -16,14 +16,14 @@ pub struct Waiting {
     pub fed: u64,
     /// Number of tasks that several workers can do together.
     pub divisible: usize,
-    /// Whether the feed has ended.
+    /// True once the feed has ended.
     pub closed: bool,
     classes: [Counts; SizeClass::COUNT],
     /// One bit for each class with tasks.
     occupied: u64,
 }
 
-/// The unclaimed tasks of one size class, in numbers.
+/// The numbers of unclaimed tasks, jobs and bytes of one size class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Number of tasks.

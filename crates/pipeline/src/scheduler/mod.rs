@@ -1,9 +1,9 @@
 //! The queue's rules, without threads and clocks.
 //!
-//! The feed adds tasks, and workers ask what to do ([`Scheduler::turn`]). The answer is the
-//! policy's: tasks to perform, a wait, or the end. After each call, [`Scheduler::calls`] says
-//! which workers are to be woken or started. [`Queue`](crate::Queue) keeps a scheduler under its
-//! lock; the simulator drives one on its own clock.
+//! The feed adds tasks, and workers ask what to do ([`Scheduler::turn`]). The policy answers: tasks
+//! to perform, a wait, or the end. After each call, [`Scheduler::calls`] lists the workers to wake,
+//! start or recall. [`Queue`](crate::Queue) keeps a scheduler under its lock; the simulator drives
+//! one on its own clock.
 
 mod backlog;
 mod model;
@@ -19,58 +19,60 @@ use backlog::Backlog;
 pub use backlog::{Counts, Waiting};
 use pace::Pace;
 
-/// The tasks that wait, the policy, and what each worker is at.
+/// The waiting tasks, the policy, and the state of each worker.
 ///
 /// A task has one owner at a time: the scheduler, or the worker that claimed it. The run is over
 /// when the feed has closed the scheduler, no task waits and no claim is open, since a worker may
 /// share further tasks while it has a claim.
 ///
-/// A module's worker opens its session before it asks for tasks, while others work. When nothing waits and
-/// a core is idle, a module's claim that is late is taken back: its worker is [recalled](Call::Recall).
+/// A module's worker opens its session before it asks for tasks, while other workers work. When
+/// nothing waits and a core is idle, the scheduler takes back a module's late claim: it
+/// [recalls](Call::Recall) the worker.
 pub struct Scheduler<T> {
     backlog: Backlog<T>,
     policy: Box<dyn Policy>,
     workers: Vec<State>,
     pace: Pace,
-    /// Since when a core has had nothing to do.
+    /// The time since which a core has been idle.
     idle_since: Option<Duration>,
-    /// When a core that has nothing to do looks at the claims of modules again.
+    /// The time at which an idle core next checks the claims of modules.
     next_look: Option<Duration>,
-    /// Whether the feed waits for what claimed tasks hold.
+    /// True while the feed waits for what claimed tasks hold.
     feed_is_held: bool,
     phase: Phase,
     claims: usize,
     in_service: usize,
     calls: Vec<Call>,
-    /// How tasks are divided, if they can be.
+    /// Divides a task, if possible.
     split: fn(&mut T, u64) -> Option<T>,
     load: fn(&T) -> Load,
 }
 
-/// What a worker is told.
+/// The scheduler's answer to a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
     /// It has tasks to perform.
     Work {
-        /// Whether to measure CPU time meanwhile, and the engine's part of it.
+        /// True to measure CPU time during the work, and the engine's part of it.
         measured: bool,
-        /// Whether to measure CPU time.
+        /// True to measure CPU time.
         timed: bool,
     },
-    /// It is to wait until it is called, or for at most so long, and ask again.
+    /// It must wait until it is called, or for at most this long, and ask again.
     Wait(Option<Duration>),
     /// The run is over for it.
     Leave,
 }
 
-/// A worker to wake or start, after the scheduler's lock is released.
+/// A worker to wake, start or recall, after the scheduler's lock is released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// The worker waits; it is to ask again.
+    /// The worker waits, and must ask again.
     Wake(usize),
-    /// The worker's thread is to be started. A module's opens its session first.
+    /// The worker's thread must start. A module's worker opens its session first.
     Start(usize),
-    /// What the worker does is no longer wanted: it is to leave at once, with its claim undone.
+    /// The worker's claim is no longer wanted: the worker must leave at once, with the claim
+    /// undone.
     Recall(usize),
 }
 
@@ -82,7 +84,7 @@ enum State {
     /// It was woken or started and has not asked yet.
     Called,
     Working,
-    /// Its claim is taken back.
+    /// Its claim was taken back.
     Recalled,
     /// It waits until it is called.
     Parked,
@@ -101,9 +103,9 @@ enum Phase {
 }
 
 impl<T> Scheduler<T> {
-    /// A scheduler for these workers, none of which has started.
-    /// Of so many `cores`, which their workers keep busy, no module gets to take more time than it saves;
-    /// `None` where modules may.
+    /// A scheduler for these workers, none of which has started. With `Some(cores)`, no module may
+    /// take more time than it saves from this many cores, if their workers keep them busy; with
+    /// `None`, modules may.
     pub fn new(policy: Box<dyn Policy>, seats: &[Seat], cores: Option<usize>) -> Scheduler<T> {
         let workers = seats.len();
         Scheduler {
@@ -123,13 +125,13 @@ impl<T> Scheduler<T> {
         }
     }
 
-    /// Has tasks divided for modules that are to do little at first: `split` leaves so many jobs of one, and
-    /// returns the rest.
+    /// Lets the scheduler divide tasks for modules that must do little work at first: `split`
+    /// leaves the given number of jobs in a task and returns the rest.
     pub fn divide(&mut self, split: fn(&mut T, u64) -> Option<T>, load: fn(&T) -> Load) {
         (self.split, self.load) = (split, load);
     }
 
-    /// Starts all workers that will have something to do, where the policy wants that.
+    /// Starts all workers that will have work, if the policy starts workers at once.
     pub fn open(&mut self, now: Duration) {
         if !self.policy.starts_at_once() {
             return;
@@ -161,7 +163,7 @@ impl<T> Scheduler<T> {
         self.consider(now);
     }
 
-    /// Says that nothing more will be fed.
+    /// Records that the feed has ended.
     pub fn close(&mut self, now: Duration) {
         if self.phase == Phase::Open {
             self.phase = Phase::Closed;
@@ -172,7 +174,7 @@ impl<T> Scheduler<T> {
         self.have_claims_watched(now);
     }
 
-    /// Ends the run early: nobody gets another task.
+    /// Ends the run early: no worker gets another task.
     pub fn stop(&mut self) {
         if self.phase != Phase::Deserted {
             self.phase = Phase::Stopped;
@@ -180,24 +182,25 @@ impl<T> Scheduler<T> {
         self.release_all();
     }
 
-    /// Whether the run was ended early, by [`Scheduler::stop`] or because every worker has left.
+    /// Returns whether the run ended early, by [`Scheduler::stop`] or because every worker has
+    /// left.
     pub fn is_stopped(&self) -> bool {
         matches!(self.phase, Phase::Stopped | Phase::Deserted)
     }
 
-    /// Whether every worker left before the run was over.
+    /// Returns whether every worker left before the run was over.
     pub fn is_deserted(&self) -> bool {
         self.phase == Phase::Deserted
     }
 
-    /// Whether no worker will get another task.
+    /// Returns whether no worker will get another task.
     pub fn is_over(&self) -> bool {
         let drained = self.claims == 0 && self.backlog.waiting().tasks == 0;
         self.is_stopped() || self.phase == Phase::Closed && drained
     }
 
-    /// Makes sure that somebody will come for the tasks that wait, whatever the policy says of
-    /// each worker: to be called before a feed waits for them to be claimed.
+    /// Makes sure that a worker will come for the waiting tasks, whatever the policy decides about
+    /// each. Call it before a feed waits for workers to claim them.
     pub fn ensure(&mut self, now: Duration) {
         if self.is_over() || self.backlog.waiting().tasks == 0 || self.is_anyone_coming(None) {
             return;
@@ -208,35 +211,35 @@ impl<T> Scheduler<T> {
         }
     }
 
-    /// Says that the feed waits for what claimed tasks hold, until it adds the next one.
+    /// Records that the feed waits for what claimed tasks hold, until it adds the next task.
     pub fn hold_feed(&mut self, now: Duration) {
         self.feed_is_held = true;
         self.ensure(now);
         self.have_claims_watched(now);
     }
 
-    /// Whether a worker that was told to wait has not been called yet.
+    /// Returns whether a worker that was told to wait has not been called yet.
     pub fn waits(&self, worker: usize) -> bool {
         matches!(self.workers[worker], State::Parked | State::Resting)
     }
 
-    /// Whether a worker waits or has not started.
+    /// Returns whether a worker waits or has not started.
     pub fn is_free(&self, worker: usize) -> bool {
         self.waits(worker) || self.workers[worker] == State::Unstarted
     }
 
-    /// What waits.
+    /// The numbers of waiting tasks.
     pub fn waiting(&self) -> &Waiting {
         self.backlog.waiting()
     }
 
-    /// The workers to wake or start since the last call of this.
+    /// The workers to wake, start or recall since the last call of this function.
     pub fn calls(&mut self) -> std::vec::Drain<'_, Call> {
         self.calls.drain(..)
     }
 
-    /// A worker has performed its claim, if it had one, and asks what to do. Tasks that it is
-    /// to perform are put into `claim`, which is empty.
+    /// Answers a worker that has performed its claim, if it had one, and asks what to do. Puts the
+    /// tasks to perform into `claim`, which must be empty.
     pub fn turn(
         &mut self,
         worker: usize,
@@ -245,7 +248,7 @@ impl<T> Scheduler<T> {
         now: Duration,
     ) -> Turn {
         if self.workers[worker] == State::Recalled {
-            // It was done all the same.
+            // It finished its claim nevertheless.
             self.end_claim(worker, performed);
             self.set_left(worker, now);
             self.end_when_drained();
@@ -268,12 +271,12 @@ impl<T> Scheduler<T> {
         turn
     }
 
-    /// A worker goes on with its claim, for as long again.
+    /// Restarts the clock of a claim that a worker continues.
     pub fn renew(&mut self, worker: usize, now: Duration) {
         self.pace.renew(worker, now);
     }
 
-    /// A worker leaves, with what is left of its claim.
+    /// Removes a worker, and takes back the rest of its claim.
     pub fn leave(
         &mut self,
         worker: usize,
@@ -298,13 +301,14 @@ impl<T> Scheduler<T> {
         self.pace.end(worker, performed);
     }
 
-    /// A worker that would claim and whose thread has not started: the caller's thread can be
-    /// it. Once the scheduler has been closed, some worker will come for every task that waits.
+    /// Finds a worker that would claim tasks and whose thread has not started; the caller's thread
+    /// can act as that worker. Once the scheduler is closed, some worker will come for every
+    /// waiting task.
     pub fn unstarted(&mut self, now: Duration) -> Option<usize> {
         if self.is_over() || self.backlog.waiting().tasks == 0 {
             return None;
         }
-        // A module's only if nobody else comes: opening its session may take long.
+        // A module's worker only if no other worker comes: opening its session may take long.
         let is_alone = !self.is_anyone_coming(None);
         let found = self.find(|worker, state| {
             let may_be = is_alone || !self.pace.is_module(worker);
@@ -341,7 +345,7 @@ impl<T> Scheduler<T> {
             restraint
         } else {
             match self.policy.next(worker, self.backlog.waiting(), now) {
-                // Whatever a policy hopes for, tasks don't wait for nobody.
+                // Waiting tasks always get a worker, whatever the policy decides.
                 Decision::Wait(None) if !self.is_anyone_coming(Some(worker)) => {
                     Decision::Claim(Claim::ONE)
                 }
@@ -376,7 +380,7 @@ impl<T> Scheduler<T> {
         let mut class = wanted.class;
         for _ in 0..wanted.tasks.max(1) {
             let Some((mut task, mut load)) = self.backlog.pop(class) else {
-                // None of the class is left, and a claim is of something.
+                // The class has no tasks left, but a claim must not be empty.
                 if class.take().is_some() && claim.is_empty() { continue } else { break }
             };
             let most = self.pace.most_jobs(worker, load, now);
@@ -400,7 +404,7 @@ impl<T> Scheduler<T> {
         self.workers[worker] = State::Working;
         self.pace.begin(worker, sum, now);
         if !self.pace.is_module(worker) {
-            // It may have been the one that watched.
+            // This worker may have been the watcher.
             (self.idle_since, self.next_look) = (None, None);
         }
         self.note(worker, &Event::Claimed { load: sum }, now);
@@ -410,7 +414,7 @@ impl<T> Scheduler<T> {
         }
     }
 
-    /// A worker, of the cores if one of them will do.
+    /// Finds a worker, preferably one of the cores.
     fn find(&self, wanted: impl Fn(usize, State) -> bool) -> Option<usize> {
         let is_found = |worker: &usize| wanted(*worker, self.workers[*worker]);
         let mut found = (0..self.workers.len()).filter(is_found);
@@ -442,8 +446,9 @@ impl<T> Scheduler<T> {
             && matches!(self.policy.next(worker, self.backlog.waiting(), now), Decision::Claim(_))
     }
 
-    /// What a module's worker does that is to have no work now, although some waits: another worker is at
-    /// its engine's first claim, or the engine takes more time from the cores than it saves.
+    /// The decision for a module's worker that must get no work now, although tasks wait: another
+    /// worker performs its engine's first claim, or the engine takes more time from the cores than
+    /// it saves.
     fn restraint(&self, worker: usize, now: Duration) -> Option<Decision> {
         if self.pace.is_being_tried(worker) {
             return Some(Decision::Wait(None));
@@ -455,7 +460,7 @@ impl<T> Scheduler<T> {
         self.policy.restrain(rest).filter(|_| self.pace.are_enough(cores.count()))
     }
 
-    /// Whether a worker works or will ask again by itself.
+    /// Returns whether any worker except `apart_from` works or will ask again by itself.
     fn is_anyone_coming(&self, apart_from: Option<usize>) -> bool {
         let is_coming = |(worker, state): (usize, &State)| {
             Some(worker) != apart_from
@@ -473,7 +478,7 @@ impl<T> Scheduler<T> {
         }
     }
 
-    /// Nobody gets another task: those who wait leave, and nobody waits for a session that opens.
+    /// Releases all workers: waiting workers leave, and no worker waits for a session to open.
     fn release_all(&mut self) {
         for (worker, state) in self.workers.iter_mut().enumerate() {
             match state {
@@ -490,8 +495,7 @@ impl<T> Scheduler<T> {
         }
     }
 
-    /// Asks the workers that wait or have not started whether they would claim now, and calls as
-    /// many as there are tasks.
+    /// Calls waiting and unstarted workers that would claim now, as many as there are tasks.
     fn consider(&mut self, now: Duration) {
         if self.is_over() {
             return;
@@ -517,7 +521,7 @@ impl<T> Scheduler<T> {
         }
     }
 
-    /// Whether a worker that has not started may find something to do when it is ready.
+    /// Returns whether an unstarted worker may find work when it is ready.
     fn is_worth_starting(&self, worker: usize, now: Duration) -> bool {
         let is_core = |worker, state| !self.pace.is_module(worker) && state != State::Left;
         !self.pace.is_module(worker)

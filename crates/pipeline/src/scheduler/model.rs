@@ -1,4 +1,4 @@
-//! What loads cost an engine.
+//! The costs of loads on an engine.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use crate::Load;
 use crate::costs::{EngineCosts, Processed};
 use crate::policy::Performed;
 
-/// What loads cost. Nothing follows from those of unknown size for others.
+/// The costs of loads. Loads of unknown size tell nothing about other loads.
 #[derive(Clone)]
 pub(super) struct Model {
     of_bytes: EngineCosts,
@@ -18,7 +18,7 @@ impl Model {
         Model { of_bytes: costs.clone(), of_unknown: costs }
     }
 
-    /// Learns from a claim, which may have come to more than its load said: a file's segments.
+    /// Learns from a claim, which may have been larger than its load said: a file's segments.
     pub(super) fn learn(&mut self, load: Load, performed: &Performed, time: Duration) {
         let (batches, cpu) = (1, Duration::ZERO);
         let costs = if load.bytes.is_some() { &mut self.of_bytes } else { &mut self.of_unknown };

@@ -1,5 +1,5 @@
-//! How fast each engine does its claims: which of them is late, which sessions are worth opening, and which
-//! modules take more time from the cores than they save.
+//! The speed of each engine: it shows which claims are late, which sessions are worth opening, and
+//! which modules take more time from the cores than they save.
 
 use std::time::Duration;
 
@@ -15,9 +15,9 @@ use crate::scheduler::Waiting;
 pub(super) struct Pace {
     seats: Vec<Place>,
     engines: Vec<Engine>,
-    /// How many cores there are, if no module is to be a burden to them.
+    /// The number of cores, if no module may be a burden to them.
     cores: Option<f64>,
-    /// Whether it is known how long a core takes for a job.
+    /// True if the time of a core for a job is known.
     knows_cores: bool,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct Pace {
 struct Place {
     engine: usize,
     kind: Kind,
-    /// How long its session takes to open, if that is known.
+    /// The time to open its session, if known.
     opening: Option<Duration>,
     claim: Option<Claim>,
 }
@@ -33,17 +33,17 @@ struct Place {
 struct Engine {
     name: String,
     costs: Model,
-    /// The CPU time of its jobs, of an engine that computes on the cores.
+    /// The CPU time of its jobs, if it computes on the cores.
     on_cores: Model,
-    /// How many claims it has finished, and how many of them were timed.
+    /// The number of its finished claims, and of the timed ones among them.
     claims: u64,
     timed: u64,
-    /// How much CPU time a module has taken, and how much the cores would have, in microseconds.
+    /// The CPU time that a module has taken, and that the cores would have taken, in microseconds.
     spent: f64,
     saved: f64,
 }
 
-/// A claim that is not finished.
+/// An unfinished claim.
 struct Claim {
     load: Load,
     since: Duration,
@@ -80,7 +80,7 @@ impl Pace {
         self.seats[worker].kind == Kind::Module
     }
 
-    /// Whether nothing is known of a module, or nothing to compare it with yet.
+    /// Returns whether a module has no known costs, or nothing to compare them with yet.
     pub(super) fn is_new_module(&self, worker: usize) -> bool {
         let is_compared = || !self.knows_cores && self.cores.is_some() && self.cores_are_at_work();
         self.is_module(worker)
@@ -101,7 +101,7 @@ impl Pace {
         }
     }
 
-    /// A worker has finished its claim, and learns from it, or has left.
+    /// Ends a claim, and learns from it unless its worker has left.
     pub(super) fn end(&mut self, worker: usize, performed: Option<&Performed>) {
         let place = &mut self.seats[worker];
         let (Some(claim), Some(performed)) = (place.claim.take(), performed) else { return };
@@ -127,22 +127,23 @@ impl Pace {
         }
     }
 
-    /// Whether a worker's next claim is to be timed: each of a module's, and some of a core's.
+    /// Returns whether a worker's next claim must be timed: every claim of a module, and some of a
+    /// core.
     pub(super) fn is_timed(&self, worker: usize) -> bool {
         let engine = &self.engines[self.seats[worker].engine];
         let is_sample = engine.timed < FIRM || engine.claims.is_multiple_of(SAMPLE);
         self.cores.is_some() && (self.is_module(worker) || is_sample)
     }
 
-    /// How long a module is to rest until it may try again, if it is a burden.
+    /// The time that a module must rest before it may try again, if it is a burden.
     pub(super) fn rest(&self, worker: usize, now: Duration) -> Option<Duration> {
         let cores = self.cores.filter(|_| self.is_module(worker))?;
         let over = self.burden(worker) - allowance(cores, now);
         (over > 0.0).then(|| from_micros(over / (cores * ALLOWED_PART)))
     }
 
-    /// How many jobs like those of a load a module may claim: one at first, and then so many that it will
-    /// not be too much of a burden if they cost as much as those before.
+    /// The number of jobs like a load's that a module may claim: one at first, then as many as keep
+    /// its burden within bounds if they cost as much as earlier jobs.
     pub(super) fn most_jobs(&self, worker: usize, load: Load, now: Duration) -> Option<u64> {
         if self.is_new_module(worker) {
             return Some(1);
@@ -153,7 +154,8 @@ impl Pace {
         (excess > 0.0).then(|| ((left / excess).max(0.0) as u64).max(1))
     }
 
-    /// How much more CPU time than it saves a module has taken and is about to take, in microseconds.
+    /// The CPU time that a module has taken and is about to take beyond its savings, in
+    /// microseconds.
     fn burden(&self, worker: usize) -> f64 {
         let number = self.seats[worker].engine;
         let engine = &self.engines[number];
@@ -162,33 +164,34 @@ impl Pace {
         engine.spent - engine.saved + open.map(|excess| excess.max(0.0)).sum::<f64>()
     }
 
-    /// How much more CPU time than the cores an engine takes for a load, if that costs as much as those before.
+    /// The CPU time that an engine takes for a load beyond that of the cores, if it costs as much
+    /// as earlier loads.
     fn excess(&self, engine: usize, load: Load) -> Option<f64> {
         let Engine { spent, saved, .. } = self.engines[engine];
         Some(self.time_of_cores(load)? * (spent / saved.max(1e-3) - 1.0)).filter(|_| saved > 0.0)
     }
 
-    /// Whether so many workers are enough for all cores.
+    /// Returns whether this many workers are enough for all cores.
     pub(super) fn are_enough(&self, workers: usize) -> bool {
         self.cores.is_some_and(|cores| workers as f64 >= cores)
     }
 
-    /// Whether another worker of a module is at its first claim.
+    /// Returns whether another worker performs the module's first claim.
     pub(super) fn is_being_tried(&self, worker: usize) -> bool {
         let engine = self.seats[worker].engine;
         let is_at_work = |place: &Place| place.engine == engine && place.claim.is_some();
         self.is_new_module(worker) && self.seats.iter().any(is_at_work)
     }
 
-    /// How much CPU time the cores would need for a load, in microseconds.
+    /// The CPU time that the cores would need for a load, in microseconds.
     fn time_of_cores(&self, load: Load) -> Option<f64> {
         let cpu = self.seats.iter().filter(|place| place.kind == Kind::Cpu);
         let times = cpu.filter_map(|place| Some(self.engines[place.engine].on_cores.time(load)?.0));
         times.min_by(f64::total_cmp)
     }
 
-    /// When a claim should be done, with some room for chance. A module of which nothing is known should
-    /// take no longer than the cores would.
+    /// The time at which a claim should be done, with a margin for chance. A module with unknown
+    /// times should take no longer than the cores would.
     pub(super) fn due(&self, worker: usize) -> Option<Duration> {
         let place = &self.seats[worker];
         let claim = place.claim.as_ref()?;
@@ -199,21 +202,21 @@ impl Pace {
         Some(claim.since.saturating_add(from_micros(due)))
     }
 
-    /// Has all claims begin later: meanwhile the process was stopped.
+    /// Moves the start of all claims by `time`, for which the process was stopped.
     pub(super) fn shift(&mut self, time: Duration) {
         for claim in self.seats.iter_mut().filter_map(|place| place.claim.as_mut()) {
             claim.since = claim.since.saturating_add(time);
         }
     }
 
-    /// How long so many idle cores would take for a worker's claim.
+    /// The time that this many idle cores would take for a worker's claim.
     pub(super) fn again(&self, worker: usize, cores: usize) -> Option<Duration> {
         let claim = self.seats[worker].claim.as_ref()?;
         Some(from_micros(self.on_cores(claim.load)? / cores.max(1) as f64))
     }
 
-    /// Whether the cores will still have something to do when a module's session is open. Where nothing
-    /// is known of its opening, that is found out.
+    /// Returns whether the cores will still have work when a module's session is open. True if the
+    /// opening time is unknown, to find it out.
     pub(super) fn is_worth_opening(&self, worker: usize, waiting: &Waiting, now: Duration) -> bool {
         let cores = self.seats.iter().filter(|place| place.kind == Kind::Cpu).count();
         let Some(opening) = self.seats[worker].opening.filter(|_| cores > 0) else { return true };
@@ -226,7 +229,8 @@ impl Pace {
             self.on_cores(load)
         });
         let waits = loads.sum::<Option<f64>>();
-        // More may come while the feed goes on: as long as it has lasted is a fair guess.
+        // More tasks may come while the feed continues; the time that it has lasted is a fair
+        // guess.
         let waits = waits.map(|waits| from_micros(waits / cores as f64));
         let left = match waiting.closed {
             true => waits.unwrap_or(opening),
@@ -235,7 +239,7 @@ impl Pace {
         opening <= left.mul_f64(WORTH)
     }
 
-    /// How long a core takes for a load, in microseconds: one of the fastest engine's.
+    /// The time of a core for a load with the fastest engine, in microseconds.
     fn on_cores(&self, load: Load) -> Option<f64> {
         let cpu = self.seats.iter().filter(|place| place.kind == Kind::Cpu);
         let times = cpu.filter_map(|place| Some(self.time(place.engine, load)?.0));
@@ -248,7 +252,7 @@ impl Pace {
     }
 }
 
-/// How much more CPU time than it saves a module may take until now, in microseconds.
+/// The CPU time beyond its savings that a module may take until now, in microseconds.
 fn allowance(cores: f64, now: Duration) -> f64 {
     cores * (ALLOWED + ALLOWED_PART * now.as_secs_f64() * 1e6)
 }
@@ -257,24 +261,26 @@ fn from_micros(time: f64) -> Duration {
     Duration::from_nanos((time * 1000.0) as u64)
 }
 
-/// How many times its spread a claim may take longer than expected.
+/// The delay that a claim may have over its expected time, as a multiple of its spread.
 const SPREADS: f64 = 3.0;
 
-/// How much longer a claim may take in any case, as a part of its time, and in microseconds.
+/// The delay that a claim may have in any case, as a part of its time, and in microseconds.
 const LEAST_SPREAD: f64 = 0.25;
 const LEAST_LATE: f64 = 1_000.0;
 
-/// An opening may take so much of the time that the cores have left.
+/// The longest opening that is worthwhile, as a multiple of the cores' remaining time.
 const WORTH: f64 = 1.25;
 
-/// How much longer the cores may work on account of a module that takes more time than it saves, in
-/// microseconds, and as a part of the time: it is tried again now and then.
+/// The time that a module may cost the cores beyond its savings, in microseconds, and as a part of
+/// the time: so it is tried again now and then.
 const ALLOWED: f64 = 6_000.0;
 const ALLOWED_PART: f64 = 0.0008;
 
-/// How many claims of an engine are timed at first, and one in how many later.
+/// The number of claims of an engine that are timed at first, and the interval of timed claims
+/// later.
 const FIRM: u64 = 4;
 const SAMPLE: u64 = 4;
 
-/// When a claim is late of which nothing is known, in microseconds: as long as idle cores wait.
+/// The time after which a claim of unknown length is late, in microseconds: as long as idle cores
+/// wait.
 const UNKNOWN: f64 = super::watch::PATIENCE.as_micros() as f64;

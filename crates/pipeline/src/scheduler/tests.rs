@@ -63,7 +63,7 @@ fn a_module_that_opens_slowly_starts_only_where_cores_have_work_for_so_long() {
         scheduler.calls().collect::<Vec<_>>()
     };
     assert_eq!(started(PolicyName::Pull), [Call::Start(0)]);
-    // Nobody else is there.
+    // There is no other worker.
     assert_eq!(started(PolicyName::ModuleOnly), [Call::Start(1)]);
 }
 
@@ -127,7 +127,7 @@ fn a_module_of_which_nothing_is_known_gets_one_job() {
     assert_eq!(turn(&mut scheduler, 0), Some(vec![6]));
 }
 
-/// What tasks of unknown size took says nothing of others.
+/// The time of tasks of unknown size tells nothing about other tasks.
 #[test]
 fn a_module_that_hangs_with_its_first_long_task_loses_it() {
     let ms = Duration::from_millis;

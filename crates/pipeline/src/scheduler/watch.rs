@@ -5,13 +5,13 @@ use std::time::Duration;
 use super::{Call, Phase, Scheduler, State};
 
 impl<T> Scheduler<T> {
-    /// Takes back the claims of modules that are late, for a core that has nothing to do. Returns how long
-    /// until somebody is to look again.
+    /// Takes back the late claims of modules for an idle core. Returns the time until the next
+    /// check.
     pub(super) fn watch_claims(&mut self, now: Duration) -> Option<Duration> {
         if let Some(planned) = self.next_look
             && now.saturating_sub(planned) > OVERSLEPT
         {
-            // The process was stopped, and the modules had no time.
+            // The process was stopped, so the modules had no time to work.
             self.pace.shift(now.saturating_sub(planned));
             self.idle_since = None;
         }
@@ -22,7 +22,7 @@ impl<T> Scheduler<T> {
             let is_idle = matches!(self.workers[worker], State::Parked | State::Resting);
             !self.pace.is_module(worker) && is_idle
         });
-        // And the one that asks.
+        // The asking worker is idle too.
         let cores = cores.count() + 1;
         self.next_look = None;
         for worker in 0..self.workers.len() {
@@ -45,7 +45,7 @@ impl<T> Scheduler<T> {
         self.next_look.map(|next| next.saturating_sub(now))
     }
 
-    /// Sees to it that a core without work watches the claims of modules, if there are any.
+    /// Makes an idle core watch the claims of modules, if there are any.
     pub(super) fn have_claims_watched(&mut self, now: Duration) {
         let is_modules = |worker, state| state == State::Working && self.pace.is_module(worker);
         if self.is_over() || self.find(is_modules).is_none() {
@@ -67,9 +67,9 @@ impl<T> Scheduler<T> {
     }
 }
 
-/// How long idle cores wait for a module's claim. With the time that an opening may take from the cores
-/// (`engines/guard`) it is less than the 20 ms by which a run may be longer with a module than without.
+/// The time that idle cores wait for a module's claim. With the time that an opening may take from
+/// the cores (`engines/guard`) it is less than the 20 ms by which a module may lengthen a run.
 pub(super) const PATIENCE: Duration = Duration::from_millis(8);
 
-/// A wait that lasts so much longer than planned was not one of the modules.
+/// The excess over a planned wait that shows that the process was stopped.
 const OVERSLEPT: Duration = Duration::from_millis(250);

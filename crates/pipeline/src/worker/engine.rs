@@ -15,12 +15,12 @@ use crate::throttle::Throttle;
 /// A worker's engine with its open sessions and its statistics.
 pub struct Worker<'e> {
     engine: &'e dyn Engine,
-    /// Whether the engine is guarded.
+    /// True if the engine is guarded.
     is_watched: bool,
     sessions: Vec<OpenSession>,
     /// Number of sessions before this claim.
     sessions_before: usize,
-    /// How many jobs and bytes it had done before this claim.
+    /// The numbers of jobs and bytes done before this claim.
     done_before: (u64, u64),
     /// The engine's work for this claim, if it is measured.
     processed: Option<Processed>,
@@ -29,7 +29,7 @@ pub struct Worker<'e> {
     meter: Option<&'e Meter>,
     /// Pauses the worker while other programs wait for its core.
     way: Option<Way<'e>>,
-    /// The CPU time of its module that is in no worker's clock, where that can be told.
+    /// The CPU time of its module that no worker's clock shows, if it is known.
     hidden: Option<Hidden<'e>>,
     statistics: WorkerStatistics,
 }
@@ -90,12 +90,12 @@ impl<'e> Worker<'e> {
         self.engine
     }
 
-    /// Whether the engine is guarded, so that jobs can ask to be verified.
+    /// Returns whether the engine is guarded, so that jobs can ask to be verified.
     pub fn is_watched(&self) -> bool {
         self.is_watched
     }
 
-    /// Opens a session that jobs will want.
+    /// Opens a session that jobs will need.
     pub(super) fn open(&mut self, cipher: Cipher, direction: Direction) -> Result<(), EngineError> {
         self.session(cipher, direction).map(|_| ())
     }
@@ -129,7 +129,7 @@ impl<'e> Worker<'e> {
         self.perform(cipher, direction, work, |session| session.process_parcel(parcel))
     }
 
-    /// Has a session do so many jobs and bytes, and counts them.
+    /// Lets a session process this many jobs and bytes, and counts them.
     fn perform(
         &mut self,
         cipher: Cipher,
@@ -176,7 +176,7 @@ impl<'e> Worker<'e> {
         self.statistics.units += units;
     }
 
-    /// Begins a claim; where it is timed, returns the CPU time so far.
+    /// Begins a claim; if it is timed, returns the CPU time so far.
     pub(super) fn begin(&mut self, claim: Claimed) -> Option<Duration> {
         self.sessions_before = self.sessions.len();
         self.done_before = (self.statistics.jobs, self.statistics.bytes);
@@ -199,10 +199,10 @@ impl<'e> Worker<'e> {
         }
     }
 
-    /// CPU time of this thread, of the sessions' own, and of its driver's as far as that can be told.
+    /// CPU time of this thread, of the sessions' own threads, and of its driver's threads if known.
     pub(super) fn cpu_time(&mut self) -> Duration {
         let sessions = self.sessions.iter().map(|open| open.session.cpu_elsewhere());
-        // What is hidden includes the sessions' threads.
+        // Hidden time includes the sessions' threads.
         let hidden = self.hidden.as_mut().map(Hidden::so_far).unwrap_or_default();
         thread_cpu_time() + hidden.max(sessions.sum())
     }

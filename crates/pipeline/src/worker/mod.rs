@@ -9,8 +9,9 @@
 //! report     what the claim took, with the next claim
 //! ```
 //!
-//! An engine that fails ends the loop, and so does a recall: the run was over before a module's session was
-//! open, or a module was late with a claim. What is left of the claim goes back to the queue.
+//! A failure of the engine ends the loop, and so does a recall: the run was over before a module's
+//! session was open, or a module was late with a claim. The rest of the claim goes back to the
+//! queue.
 
 mod engine;
 
@@ -27,9 +28,9 @@ use crate::{Queue, Recall, openings};
 pub use engine::Worker;
 
 impl<W: Work> Run<'_, W> {
-    /// Is a worker, until the run is over for it or its engine fails. What is then left of its
-    /// claim stays in `tasks`. `callers_cpu` is the CPU time that the thread has used before, if
-    /// it is not the worker's own.
+    /// Runs a worker until the run is over for it or its engine fails. The rest of its claim then
+    /// stays in `tasks`. `callers_cpu` is the CPU time that the thread has used before, if it is
+    /// not the worker's own.
     pub(crate) fn work_as(
         &self,
         number: usize,
@@ -97,7 +98,8 @@ impl<W: Work> Run<'_, W> {
         queue: &Queue<'_, W::Task>,
     ) -> Result<(), EngineError> {
         let engine = worker.engine();
-        // A core's is made for the first claim: in a short run some workers have none.
+        // A CPU worker gets its workspace at its first claim: in a short run some workers claim
+        // nothing.
         let is_module = engine.description().kind == Kind::Module;
         let mut workspace = is_module.then(|| self.work.workspace(engine));
         let mut performed = None;

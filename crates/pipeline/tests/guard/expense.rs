@@ -52,7 +52,7 @@ fn slow(pause: Duration, verify_every: Option<u64>) -> Arc<dyn Engine> {
     guard(slow, openssl(), watch)
 }
 
-/// How many of 40 messages are verified.
+/// The number of verified messages, of 40.
 fn verified(pause: Duration, verify_every: Option<u64>) -> u64 {
     let engine = slow(pause, verify_every);
     let mut session = open(&*engine).unwrap();
@@ -67,7 +67,8 @@ fn verified(pause: Duration, verify_every: Option<u64>) -> u64 {
 fn every_job_of_a_slow_module_is_verified_unless_the_caller_says_how_many() {
     let pause = Duration::from_millis(5);
     assert_eq!(verified(pause, Some(u64::MAX)), 2);
-    // A core that others take for a while can make a message look expensive, but not most of them.
+    // A core that other programs take for a while can make a message look expensive, but not most
+    // of them.
     let most = verified(pause, None);
     assert!(most > 20, "{most}");
 }

@@ -37,7 +37,7 @@ fn open(engine: &dyn Engine) -> Result<Box<dyn Session>, EngineError> {
     engine.open(&SessionRequest { cipher, direction, key: None })
 }
 
-/// With how many jobs a session is tested before it gets its first.
+/// The number of jobs that test a session before it gets its first.
 fn known_answers() -> u64 {
     let engine = Faulty::new(openssl(), Fault::Error, u64::MAX);
     open(&*guarded(&engine, WATCH)).unwrap();
@@ -52,7 +52,7 @@ fn job<'a>(key: &'a Key, input: &'a [u8], output: &'a mut [u8]) -> Job<'a> {
     Job { key: Some(key), ..Job::new(Iv::new(&[1; 16]).unwrap(), input, output) }
 }
 
-/// What became of 64 bytes.
+/// The result of encrypting 64 bytes.
 fn encrypt(session: &mut dyn Session, number: u8) -> Result<Vec<u8>, EngineError> {
     let mut output = vec![0; 64];
     let key = key();
@@ -75,7 +75,7 @@ fn a_guarded_engine_conforms() {
     evener_engines::conformance::run(&*engine).assert_passed();
 }
 
-/// A hundred messages; keeps what each became.
+/// A hundred messages; keeps the result of each.
 #[derive(Default)]
 struct Messages(Mutex<Vec<(u8, Vec<u8>)>>);
 
@@ -145,7 +145,7 @@ fn whatever_fails_whenever_nothing_is_lost() {
                     let statistics = run_with(fault, at);
                     let [failed, sound] = &statistics.workers[..] else { panic!("two workers") };
                     if matches!(fault, Fault::Hang(_)) {
-                        // The run goes on without it, and ends.
+                        // The run continues without it, and ends.
                         assert_eq!(failed.retired, None);
                         assert_eq!(failed.taken_back, usize::from(at > 0), "{fault} at {at}");
                     } else if at > 0 || failed.retired.is_some() {
@@ -174,7 +174,7 @@ fn whatever_fails_whenever_nothing_is_lost() {
 fn wrong_results_between_verified_jobs_are_counted() {
     let opening = known_answers();
     let faulty = Faulty::new(openssl(), Fault::Wrong, opening + 25);
-    // So rarely that no lot falls on these jobs, but for the session's first.
+    // Sampling is so rare that it picks none of these jobs, except the session's first.
     let watch = Watch { verify_every: Some(1 << 60), deadline: None, retreats: false };
     let engine = guarded(&faulty, watch);
     let mut session = open(&*engine).unwrap();
@@ -245,7 +245,7 @@ fn every_kind_of_work_is_watched() {
     }
 }
 
-/// A module that fails when nobody else is there to do its jobs.
+/// A module that fails when no other engine is there to do its jobs.
 #[test]
 fn a_guard_that_retreats_does_the_work_on_the_reference() {
     let opening = known_answers();
@@ -271,7 +271,7 @@ fn a_guard_that_retreats_does_the_work_on_the_reference() {
     }
 }
 
-/// What was handed on before can't be taken back, so it is told, once.
+/// Results that were handed on can't be taken back, so they are reported, once.
 #[test]
 fn a_guard_that_retreats_tells_of_results_in_doubt() {
     let opening = known_answers();
@@ -288,7 +288,7 @@ fn a_guard_that_retreats_tells_of_results_in_doubt() {
     assert_eq!(encrypt(&mut *session, 7).unwrap(), right);
 }
 
-/// The job that is asked for is verified whatever the lots say.
+/// A job that asks for it is verified, whatever the random sample is.
 #[test]
 fn a_job_may_ask_to_be_verified() {
     let watch = Watch { verify_every: Some(1 << 60), deadline: None, retreats: false };
@@ -340,7 +340,7 @@ fn what_hangs_writes_to_nothing_that_was_lent() {
     let mut batch = [job(&key, &input, &mut output)];
     let error = session.process(&mut batch).unwrap_err();
     assert!(error.to_string().contains("did not finish a batch within 2 s"), "{error}");
-    // It comes back now, and finds nobody waiting.
+    // The engine returns now, and no thread waits for it.
     thread::sleep(DEADLINE);
     assert_eq!(output, [0xEE; 64]);
     assert!(encrypt(&mut *session, 1).is_err());

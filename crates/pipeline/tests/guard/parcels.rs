@@ -17,7 +17,7 @@ struct Meddler {
     engine: Arc<dyn Engine>,
     lends: bool,
     act: Arc<Act>,
-    /// What was closed and freed, in this order.
+    /// The names of closed and freed objects, in this order.
     log: Log,
 }
 
@@ -31,7 +31,7 @@ struct MeddlerSession {
     _closes: Closes,
 }
 
-/// Is logged when it is dropped.
+/// Logs its name when it is dropped.
 struct Closes(&'static str, Log, Vec<u8>);
 
 fn meddler(
@@ -43,7 +43,7 @@ fn meddler(
     (Arc::new(engine), log)
 }
 
-/// Whether a batch is one of the guard's tests of a new session.
+/// Returns whether a batch is one of the guard's tests of a new session.
 fn is_known_answers(batch: &[Job<'_>]) -> bool {
     batch.iter().any(|job| job.key.is_none_or(|own| own.bytes() != key().bytes()))
 }
@@ -161,7 +161,7 @@ fn a_parcel_that_hangs_or_fails_is_done_by_another_engine_in_other_buffers() {
         }
         assert_ne!(parcel.output(1).as_ptr(), before);
         if hangs {
-            // It comes back now, and writes to what it has kept.
+            // The engine returns now, and writes to the memory that it has kept.
             thread::sleep(DEADLINE);
         }
         assert_eq!(parcel.outcomes(), expected.outcomes());
@@ -173,7 +173,7 @@ fn a_parcel_that_hangs_or_fails_is_done_by_another_engine_in_other_buffers() {
     }
 }
 
-/// An engine that says itself that its wrong result was verified, or need not be.
+/// An engine that claims that its wrong result was verified, or need not be.
 #[test]
 fn no_engine_decides_what_is_verified() {
     for mark in [Verification::ByChance, Verification::Passed] {

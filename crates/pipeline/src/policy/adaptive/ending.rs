@@ -1,19 +1,21 @@
-//! The end of a run: a worker declines a job that the others would do sooner.
+//! The end of a run: a worker declines a job that the other workers would finish sooner.
 
-/// A worker that goes on: when it is free, and how long it then takes for a job, in microseconds.
+/// A worker that continues: the time until it is free, and its time for a job after that, in
+/// microseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Other {
     pub(super) free: f64,
     pub(super) each: f64,
 }
 
-/// Whether others would do so many jobs before `deadline`, in microseconds from now.
+/// Returns whether the other workers would finish `jobs` jobs before `deadline`, in microseconds
+/// from now.
 pub(super) fn would_drain(others: impl Iterator<Item = Other>, jobs: f64, deadline: f64) -> bool {
     let by_then = |it: Other| ((deadline - it.free) / it.each.max(1e-3)).floor().max(0.0);
     others.map(by_then).sum::<f64>() >= jobs
 }
 
-/// A claim that takes less is never late, in microseconds: it takes as long to wake a thread.
+/// A claim that takes less, in microseconds, is never late: waking a thread takes as long.
 pub(super) const NOT_LATE: f64 = 20.0;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What engines cost, and which of them are worth their CPU time: the fractional knapsack.
+//! The engines' costs, and the engines that are worth their CPU time: the fractional knapsack.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use crate::{Load, SizeClass};
 /// The engines of a run, by their numbers.
 pub(super) struct Engines {
     list: Vec<Engine>,
-    /// How many cores there are to share.
+    /// The number of cores to share.
     cores: f64,
-    /// What is done around a job, such as reading and writing a file.
+    /// The work around a job, such as reading and writing a file.
     around: Around,
-    /// The mean length of jobs of unknown size, as far as some have been done, in bytes.
+    /// The mean length of jobs of unknown size, in bytes, measured once some have finished.
     usual_bytes: f64,
 }
 
@@ -25,10 +25,10 @@ pub(super) struct Engine {
     pub(super) kind: Kind,
     batch: usize,
     bytes: usize,
-    /// How many workers it has left.
+    /// The number of its workers that have not left.
     pub(super) in_service: usize,
     costs: EngineCosts,
-    /// When its CPU time was measured last.
+    /// The time of its last CPU measurement.
     measured: Option<Duration>,
 }
 
@@ -78,7 +78,7 @@ impl Engines {
         self.list[number].kind == Kind::Cpu
     }
 
-    /// A worker has left.
+    /// Removes a worker that has left.
     pub(super) fn remove_worker(&mut self, number: usize) {
         let in_service = &mut self.list[number].in_service;
         *in_service = in_service.saturating_sub(1);
@@ -89,7 +89,7 @@ impl Engines {
         self.cores * micros(now)
     }
 
-    /// All that have workers, of these.
+    /// The numbers of those members that still have workers.
     fn numbers(&self, members: Members) -> impl Iterator<Item = usize> + '_ {
         (0..self.list.len().min(MOST))
             .filter(move |&number| has(members, number) && self.list[number].in_service > 0)
@@ -100,18 +100,18 @@ impl Engines {
         load.bytes.map_or(self.usual_bytes, |bytes| bytes as f64 / load.jobs.max(1) as f64)
     }
 
-    /// What a job of a group costs on an engine, in a batch as full as the group allows.
+    /// The cost of a group's job on an engine, in a batch as full as the group allows.
     pub(super) fn price(&self, number: usize, group: &Group) -> Option<Cost> {
         let engine = &self.list[number];
         engine.costs.cost(group.bytes, group.jobs.min(engine.batch_of(group.bytes)))
     }
 
-    /// How long a job takes a worker, with what is done around it, in microseconds.
+    /// A worker's time for a job with the work around it, in microseconds.
     pub(super) fn wall_of(&self, price: Cost) -> f64 {
         price.wall + self.around.wall
     }
 
-    /// How long a worker takes for a load, as far as is known.
+    /// A worker's expected time for a load; zero if unknown.
     pub(super) fn duration(&self, number: usize, load: Load) -> Duration {
         let group = Group::of(load, self.mean_bytes(load));
         let wall = self.price(number, &group).map_or(0.0, |price| self.wall_of(price));
@@ -119,8 +119,8 @@ impl Engines {
         Duration::from_nanos((wall * 1000.0) as u64)
     }
 
-    /// The CPU time that a job of a group costs at least, with what is done around it, in
-    /// microseconds; a guess where nothing is known.
+    /// The least CPU time of a group's job with the work around it, in microseconds; a guess if no
+    /// cost is known.
     pub(super) fn cheapest(&self, group: &Group) -> f64 {
         let around = match group.class {
             SizeClass::UNKNOWN if !self.around.is_known => AROUND_UNKNOWN,
@@ -130,42 +130,43 @@ impl Engines {
         around + known.unwrap_or(GUESS + GUESS_PER_BYTE * group.bytes)
     }
 
-    /// The CPU time of a job of a group on the cores, with what is done around it.
+    /// The least CPU time of a group's job on the cores, with the work around it.
     pub(super) fn cheapest_on_cores(&self, group: &Group) -> Option<f64> {
         Some(self.least(self.of_cpu(), group)? + self.around.cpu)
     }
 
-    /// The CPU time of a job of a group on the engine that takes least of it, in microseconds.
+    /// The CPU time of a group's job on the engine that needs the least, in microseconds.
     pub(super) fn least(&self, members: Members, group: &Group) -> Option<f64> {
         let costs = self.numbers(members).filter_map(|number| Some(self.price(number, group)?.cpu));
         costs.min_by(f64::total_cmp)
     }
 
-    /// Those that have workers.
+    /// The engines that have workers.
     pub(super) fn all(&self) -> Members {
         self.numbers(Members::MAX).fold(0, |members, number| members | 1 << number)
     }
 
-    /// Those that compute on the cores.
+    /// The engines that compute on the cores.
     pub(super) fn of_cpu(&self) -> Members {
         self.numbers(Members::MAX)
             .filter(|&number| self.is_cpu(number))
             .fold(0, |members, number| members | 1 << number)
     }
 
-    /// What a job of a group costs on each engine, by the engines' numbers.
+    /// The cost of a group's job on each engine, by the engines' numbers.
     pub(super) fn prices(&self, group: &Group) -> Prices {
         (0..self.list.len().min(MOST)).map(|number| self.price(number, group)).collect()
     }
 
-    /// How many jobs these engines would do in a microsecond if no cost were hidden but what a
-    /// profile says, and which of them would work: those of least CPU time first, as long as the
-    /// cores have time. Those of which nothing is known come last, and count for nothing.
+    /// The number of jobs that these engines would finish in a microsecond if the only hidden costs
+    /// were those in a profile, and the engines that would work: those with the least CPU time
+    /// first, while the cores have time. Engines with unknown costs come last and add nothing to
+    /// the rate.
     pub(super) fn fill(&self, members: Members, prices: &Prices) -> (f64, Members) {
         self.fill_at(members, |number| prices[number])
     }
 
-    /// The same, if a profile's word of hidden costs is not believed.
+    /// The same, without the hidden costs that a profile gives.
     pub(super) fn fill_by_clocks(&self, members: Members, prices: &Prices) -> (f64, Members) {
         let by_clock = |cost: Cost| Cost { cpu: cost.cpu - cost.hidden, ..cost };
         self.fill_at(members, |number| prices[number].map(by_clock))
@@ -199,7 +200,7 @@ impl Engines {
             let most = if is_cpu {
                 workers.min(cores) / cpu
             } else {
-                // Beside others it may have waited for a core.
+                // Beside other workers it may have waited for a core.
                 workers / cost.least_wall.max(cpu)
             };
             let jobs = most.min(cores / cpu);
@@ -209,7 +210,7 @@ impl Engines {
         (rate, working)
     }
 
-    /// Whether a claim is to be measured. That costs some system calls, so firm knowledge is
+    /// Returns whether to measure a claim. That costs some system calls, so firm knowledge is
     /// renewed only now and then.
     pub(super) fn wants_measuring(
         &self,
@@ -221,7 +222,7 @@ impl Engines {
             || !self.was_measured(number, now, MEASURE_EVERY)
     }
 
-    /// When what is known of an engine is to be renewed.
+    /// The time at which an engine's costs must be measured again.
     pub(super) fn measure_again(&self, number: usize) -> Duration {
         self.list[number].measured.unwrap_or_default().saturating_add(MEASURE_EVERY)
     }
@@ -230,13 +231,13 @@ impl Engines {
         self.price(number, group).is_some_and(|cost| cost.is_firm())
     }
 
-    /// Whether it was measured in a time before `now`; what a profile says was measured when the
-    /// run began.
+    /// Returns whether the engine was measured less than `within` before `now`. A profile counts as
+    /// measured when the run began.
     pub(super) fn was_measured(&self, number: usize, now: Duration, within: Duration) -> bool {
         now.saturating_sub(self.list[number].measured.unwrap_or_default()) < within
     }
 
-    /// Learns from a claim that was measured.
+    /// Learns from a measured claim.
     pub(super) fn learn(
         &mut self,
         number: usize,
@@ -265,11 +266,11 @@ impl Engines {
     }
 }
 
-/// What a job costs on each engine, as far as it is known.
+/// The cost of a job on each engine, if known.
 pub(super) type Prices = Vec<Option<Cost>>;
 
 impl Engine {
-    /// How many jobs of a mean length it likes in a batch.
+    /// The recommended number of jobs of this mean length in a batch.
     pub(super) fn batch_of(&self, bytes: f64) -> f64 {
         batch_of((self.batch, self.bytes), bytes)
     }
@@ -288,19 +289,19 @@ pub(super) fn micros(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
 }
 
-/// How much of a core must be left for an engine, to be worth its while.
+/// The least part of a core that makes adding an engine worthwhile.
 const LEAST_LEFT: f64 = 0.02;
 
-/// What a job costs where nothing is known, in microseconds, and what a byte more of it does.
+/// The assumed costs of a job and of each of its bytes if nothing is known, in microseconds.
 const GUESS: f64 = 0.5;
 const GUESS_PER_BYTE: f64 = 0.0005;
 
-/// What is done around a job of unknown size where nothing is known: opening a file and making
-/// another, in microseconds.
+/// The assumed time around a job of unknown size if nothing is known, in microseconds: opening a
+/// file and making another.
 const AROUND_UNKNOWN: f64 = 30.0;
 
-/// How long jobs of unknown size are taken to be until some have been done, in bytes.
+/// The assumed length of jobs of unknown size until some have finished, in bytes.
 const USUAL_BYTES: f64 = 16_384.0;
 
-/// How often what is known of an engine is renewed.
+/// The interval at which an engine's costs are measured again.
 const MEASURE_EVERY: Duration = Duration::from_millis(4);

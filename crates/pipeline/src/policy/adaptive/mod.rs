@@ -1,16 +1,16 @@
-//! `adaptive`: engines are filled in the order of what a job costs in CPU time.
+//! `adaptive`: fills engines in the order of a job's CPU cost.
 //!
-//! Let an engine take wall time m and CPU time h for a job. The rates x that do the most jobs
-//! in a time, with no engine busier than its workers and no more CPU time spent than the cores
-//! have, solve a fractional knapsack: the engine with the least h comes first, and the others
-//! get what CPU time it leaves (`engines.rs`). So a module whose h is below the processor's own
-//! cost never waits for a job, and one whose h is above gets none.
+//! Let an engine take wall time m and CPU time h for a job. A fractional knapsack gives the rates x
+//! that finish the most jobs in a given time, with no engine busier than its workers and no more
+//! CPU time than the cores have: the engine with the least h comes first, and the others get the
+//! CPU time that it leaves (`engines.rs`). So a module whose h is below the processor's own cost
+//! never waits for a job, and a module whose h is above it gets none.
 //!
-//! What no thread's clock shows is seen in how much gets done: which engines work together on
-//! jobs of a size is chosen by the rates that such sets were seen to have (`sets.rs`,
-//! `window.rs`). An engine of which too little is known is tried, for a bounded part of the run's
-//! CPU time. Near the end a worker declines a job that the others would do sooner (`ending.rs`).
-//! Little work starts no threads.
+//! Threads' clocks do not show all costs. So the policy picks the set of engines for jobs of a size
+//! by the measured rates of such sets (`sets.rs`, `window.rs`). It tries an engine about which too
+//! little is known, for a bounded part of the run's CPU time. Near the end a worker declines a job
+//! that the other workers would finish sooner (`ending.rs`). Small amounts of work start no
+//! threads.
 
 mod ending;
 mod engines;
@@ -30,10 +30,10 @@ use plan::Plan;
 use sets::Sets;
 use window::Window;
 
-/// Engines, a bit each by its number.
+/// A set of engines: one bit for each, by its number.
 type Members = u64;
 
-/// How many engines a set can have.
+/// The maximum number of engines in a set.
 const MOST: usize = Members::BITS as usize;
 
 fn has(members: Members, engine: usize) -> bool {
@@ -44,48 +44,48 @@ fn has(members: Members, engine: usize) -> bool {
 pub(super) struct Adaptive {
     workers: Vec<Worker>,
     engines: Engines,
-    /// What the workers of each engine claim, until something changes.
+    /// For each engine, its workers' claim until something changes.
     plans: Vec<Cell<Option<Plan>>>,
     sets: Sets,
     window: Option<Window>,
     /// CPU time that went into trials, in microseconds.
     tried: f64,
-    /// For each class that was waiting at the last look, which engines would claim of it.
+    /// For each class that waited at the last check, the engines that would claim from it.
     taken_by: TakenBy,
 }
 
 struct Worker {
     engine: usize,
     state: State,
-    /// Whether it has asked for tasks: its session is open.
+    /// True once it has asked for tasks: its session is open.
     is_open: bool,
-    /// Whether it has worked before, so that starting it again costs nothing.
+    /// True once it has finished a claim: its first claim is slower than later ones.
     has_worked: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum State {
     Idle,
-    /// It opens its module's session since then, and will ask when that is open.
+    /// It has been opening its module's session since this time, and will ask for tasks after that.
     Opening(Duration),
-    /// It is about to ask.
+    /// It is about to ask for tasks.
     Called,
     Working(Working),
     Left,
 }
 
-/// What a worker is at.
+/// A worker's current claim.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Working {
     load: Load,
     since: Duration,
-    /// When it should be done.
+    /// The expected end.
     until: Duration,
-    /// Whether its engine would not work on this otherwise.
+    /// True if its engine would otherwise get no such work.
     is_trial: bool,
 }
 
-/// The jobs of one class that wait.
+/// The waiting jobs of one class.
 #[derive(Clone, Copy, Debug)]
 struct Group {
     class: SizeClass,
@@ -96,7 +96,7 @@ struct Group {
 }
 
 impl Group {
-    /// Jobs of a load, of this mean length.
+    /// The jobs of a load, with this mean length.
     fn of(load: Load, bytes: f64) -> Group {
         Group { class: load.class(), tasks: 1, jobs: load.jobs as f64, bytes }
     }
@@ -123,7 +123,7 @@ impl Adaptive {
         }
     }
 
-    /// What waits of a class.
+    /// The waiting jobs of a class.
     fn group(&self, class: SizeClass, waiting: &Waiting) -> Group {
         let counts = waiting.of(class);
         let load = match class {
@@ -137,18 +137,18 @@ impl Adaptive {
         waiting.classes().map(|class| self.group(class, waiting))
     }
 
-    /// Whether an engine is among those that work on a group.
+    /// Returns whether an engine works on a group.
     fn takes(&self, engine: usize, group: &Group) -> bool {
         self.engines.len() == 1 || has(self.sets.working(group, &self.engines), engine)
     }
 
-    /// How much CPU time what waits will cost about, in microseconds.
+    /// The approximate CPU time of all waiting jobs, in microseconds.
     fn work(&self, waiting: &Waiting) -> f64 {
         self.groups(waiting).map(|group| group.jobs * self.engines.cheapest(&group)).sum()
     }
 
-    /// What a worker claims of what its engine takes: the class that most wait of. One engine
-    /// alone takes all in order.
+    /// Returns a worker's claim, or a wait if the claim would end late. It takes from the class with
+    /// the most waiting tasks among those that its engine takes. A single engine takes all in order.
     fn claim(&self, worker: usize, waiting: &Waiting, now: Duration) -> Option<Decision> {
         let engine = self.workers[worker].engine;
         if let Some(plan) = self.plans[engine].get().filter(|plan| plan.holds(waiting)) {
@@ -188,9 +188,9 @@ impl Adaptive {
         Some(Decision::Claim(claim))
     }
 
-    /// How many jobs of a group a worker takes: as many as its engine likes in a batch, or what
-    /// takes it long enough beside its time at the queue; near the end less, so that there is
-    /// something left for the worker that is free first.
+    /// The number of a group's jobs that a worker takes: a full batch, or enough to outweigh its
+    /// time at the queue. Near the end it takes fewer, to leave jobs for the worker that is free
+    /// first.
     fn share(&self, engine: usize, group: &Group, wall: Option<f64>) -> f64 {
         let part = group.jobs / self.workers.len() as f64;
         let batch = self.engines.get(engine).batch_of(group.bytes);
@@ -202,13 +202,12 @@ impl Adaptive {
             }
             _ => batch.min(part.ceil()),
         };
-        // A task comes whole.
+        // A claim takes whole tasks.
         jobs.max(group.jobs / group.tasks.max(1) as f64).max(1.0)
     }
 
-    /// Whether the other workers would have drained the queue before this one is done with a
-    /// claim that takes it at most so many microseconds. A module of which that is not known is late near
-    /// the end.
+    /// Returns whether the other workers would drain the queue before this worker finishes a claim
+    /// of at most `longest` microseconds. A module for which that is unknown is late near the end.
     fn would_be_late(
         &self,
         worker: usize,
@@ -218,12 +217,12 @@ impl Adaptive {
     ) -> bool {
         let is_cpu = self.engines.is_cpu(self.workers[worker].engine);
         let wall = longest.unwrap_or(if is_cpu { 0.0 } else { NEAR_THE_END });
-        // Several workers can share a divisible task, so nobody finishes it late.
+        // Several workers can share a divisible task, so no worker finishes it late.
         if !waiting.closed || wall <= NOT_LATE || waiting.divisible > 0 {
             return false;
         }
         let jobs = waiting.jobs as f64;
-        // Far from the end this is all that has to be looked at.
+        // Far from the end, this check suffices.
         if self.in_time(wall, waiting) < jobs {
             return false;
         }
@@ -232,11 +231,11 @@ impl Adaptive {
             let each = each(engine);
             let workers = self.workers.iter().enumerate();
             workers.filter_map(move |(number, other)| {
-                // An idle worker has declined too: two that count on each other would leave the
-                // tasks to nobody.
+                // An idle worker has declined too: two workers that rely on each other would both
+                // leave the tasks.
                 let free = match other.state {
                     State::Left | State::Idle | State::Opening(_) => return None,
-                    // One that is late may be late for as long again.
+                    // A late worker may be late for as long again.
                     State::Working(at) => micros(at.until.abs_diff(now)),
                     State::Called => 0.0,
                 };
@@ -247,7 +246,7 @@ impl Adaptive {
         would_drain(others, jobs, wall)
     }
 
-    /// How many of the jobs that wait all workers together would do in so many microseconds.
+    /// The number of waiting jobs that all workers together would finish in `wall` microseconds.
     fn in_time(&self, wall: f64, waiting: &Waiting) -> f64 {
         let jobs = waiting.jobs as f64;
         let of_engine = |engine| {
@@ -258,8 +257,8 @@ impl Adaptive {
         (0..self.engines.len()).map(of_engine).sum()
     }
 
-    /// How long a worker of an engine would take for all that waits, in microseconds; `None` where
-    /// the engine does not work on all of it.
+    /// The time in which one worker of an engine would finish all waiting jobs, in microseconds;
+    /// `None` if the engine does not work on all of them or a cost is unknown.
     fn wall_of_all(&self, engine: usize, waiting: &Waiting) -> Option<f64> {
         let walls = self.groups(waiting).map(|group| {
             let takes = self.takes(engine, &group);
@@ -269,28 +268,28 @@ impl Adaptive {
         walls.sum()
     }
 
-    /// A batch for a worker whose engine would get nothing otherwise, if too little or nothing
-    /// recent is known of that, and what it may cost is little beside the run so far and what
-    /// waits. One at a time, the cheapest first.
+    /// A trial batch for a worker whose engine would otherwise get no work. A trial is due if too
+    /// little or nothing recent is known about the engine, and must cost little compared with the
+    /// run so far and the waiting jobs. One trial runs at a time, the cheapest first.
     fn trial(&self, worker: usize, waiting: &Waiting, now: Duration) -> Option<Claim> {
         let is_trial = |state: State| matches!(state, State::Working(at) if at.is_trial);
         if self.workers.iter().any(|other| is_trial(other.state)) {
             return None;
         }
-        // What there is most of says most.
+        // The largest group is the most informative.
         let weight = |group: &Group| group.jobs * group.bytes.max(64.0);
         let most = self.groups(waiting).max_by(|one, it| weight(one).total_cmp(&weight(it)))?;
         let due = self.workers.iter().enumerate().filter_map(|(number, other)| {
             let is_free = match other.state {
                 State::Idle | State::Called => true,
-                // Its turn comes, unless it is slow.
+                // Its turn will come, unless its session opens slowly.
                 State::Opening(since) => now.saturating_sub(since) < SLOW_OPENING,
                 _ => number == worker,
             };
             Some((self.trial_cost(other, &most, now).filter(|_| is_free)?, number))
         });
         let (each, first) = due.min_by(|(one, _), (other, _)| one.total_cmp(other))?;
-        // What is usual must be known before it can be said what is too much.
+        // Only a known usual cost shows which cost is too high.
         self.engines.least(Members::MAX, &most)?;
         let budget = PART * (self.engines.time_of_cores(now) + self.work(waiting)) - self.tried;
         let batch = self.engines.get(self.workers[worker].engine).batch_of(most.bytes);
@@ -307,7 +306,7 @@ impl Adaptive {
         })
     }
 
-    /// What a trial would cost in CPU time for each job, in microseconds; `None` where none is due.
+    /// The CPU time of each job of a trial, in microseconds; `None` if no trial is due.
     fn trial_cost(&self, worker: &Worker, group: &Group, now: Duration) -> Option<f64> {
         let engine = worker.engine;
         if self.takes(engine, group)
@@ -320,8 +319,8 @@ impl Adaptive {
         Some(known.unwrap_or(2.0 * self.engines.cheapest(group)))
     }
 
-    /// Counts what a worker has performed, and learns when that ends a window. Returns whether the
-    /// chosen engines changed.
+    /// Counts a worker's finished claim, and learns from the window if that ends it. Returns
+    /// whether the chosen engines changed.
     fn watch(&mut self, engine: usize, at: Working, waiting: &Waiting, now: Duration) -> bool {
         let Some(window) = &mut self.window else {
             self.window = self.may_begin(waiting).then(|| Window::new(now));
@@ -334,7 +333,7 @@ impl Adaptive {
         let Some(mut window) = self.window.take().filter(|_| waiting.tasks > 0) else {
             return false;
         };
-        // A busy worker has done a part of its batch already: as much as its expected time says.
+        // A busy worker has already done part of its batch; its expected time gives the share.
         for other in &self.workers {
             if let State::Working(at) = other.state {
                 let time = (at.since, at.until.max(now));
@@ -358,12 +357,13 @@ impl Adaptive {
         is_new
     }
 
-    /// What was planned no longer follows from what is known.
+    /// Drops all plans: their basis has changed.
     fn forget_plans(&self) {
         self.plans.iter().for_each(|plan| plan.set(None));
     }
 
-    /// Whether a window can begin: only workers of the chosen engines work, and none will lack tasks.
+    /// Returns whether a window can begin: only workers of the chosen engines work, and none will
+    /// lack tasks.
     fn may_begin(&self, waiting: &Waiting) -> bool {
         let is_foreign = |worker: &Worker| match worker.state {
             State::Working(at) => {
@@ -375,7 +375,8 @@ impl Adaptive {
         waiting.tasks > self.workers.len() && !self.workers.iter().any(is_foreign)
     }
 
-    /// Whether another engine would claim something now that it did not before, or the reverse.
+    /// Returns whether an engine would now claim tasks that it did not claim before, or the
+    /// reverse.
     fn has_changed_its_mind(&mut self, waiting: &Waiting, now: Duration) -> bool {
         let mut taken_by = [0; SizeClass::COUNT];
         for group in self.groups(waiting) {
@@ -399,7 +400,7 @@ impl Policy for Adaptive {
 
     fn starts(&self, worker: usize, waiting: &Waiting, now: Duration) -> bool {
         let active = self.workers.iter().filter(|worker| worker.is_active()).count() as f64;
-        // One more worker takes the work off those at it; that must be worth a thread.
+        // One more worker shortens the work of the active workers; that must be worth a thread.
         let saved = self.work(waiting) / (active + 1.0) / active.max(1.0);
         saved > THREAD && matches!(self.next(worker, waiting, now), Decision::Claim(_))
     }
@@ -423,7 +424,7 @@ impl Policy for Adaptive {
                     let group = Group::of(load, self.engines.mean_bytes(load));
                     !self.takes(engine, &group)
                 };
-                // A worker's first claim is slower than others, which says nothing of its rate.
+                // A worker's first claim is slower than later ones, and does not show its rate.
                 if is_trial || !self.workers[worker].has_worked {
                     self.window = None;
                 }
@@ -441,7 +442,8 @@ impl Policy for Adaptive {
                     self.forget_plans();
                 }
                 if at.is_trial {
-                    // Opening its session is paid once, and is no reason to learn nothing for it.
+                    // Opening its session costs time only once, and must not use up the budget for
+                    // trials.
                     self.tried += micros(performed.engine.map_or(performed.cpu, |it| it.cpu));
                 }
                 if self.engines.len() == 1 {
@@ -462,7 +464,7 @@ impl Policy for Adaptive {
                 if waiting.tasks == 0 {
                     self.window = None;
                 }
-                // It may have left a core to a worker of another engine.
+                // It may have freed a core for a worker of another engine.
                 if self.engines.len() > 1 {
                     return Effect::AskAgain;
                 }
@@ -481,7 +483,7 @@ impl Policy for Adaptive {
         Effect::Nothing
     }
 
-    /// It would plan with a worker that rests.
+    /// The worker leaves, because the policy would still plan with a resting worker.
     fn restrain(&self, _: Duration) -> Option<Decision> {
         Some(Decision::Leave)
     }
@@ -494,36 +496,36 @@ impl Worker {
 }
 
 impl Group {
-    /// So many jobs in whole tasks.
+    /// This many jobs in whole tasks.
     fn tasks_of(&self, jobs: f64) -> usize {
         (jobs * self.tasks as f64 / self.jobs).floor().max(1.0) as usize
     }
 }
 
-/// Which engines take which of the classes that wait.
+/// The engines that take each waiting class.
 type TakenBy = [Members; SizeClass::COUNT];
 
-/// How long a claim of several jobs takes, in microseconds: long beside the time at the queue,
-/// short beside what a run takes.
+/// The time of a claim of several jobs, in microseconds: long compared with the time at the queue,
+/// short compared with a run.
 const CLAIM: f64 = 700.0;
 
-/// How soon a worker that has declined asks again.
+/// The wait of a worker that has declined, before it asks again.
 const DECLINED: Duration = Duration::from_micros(500);
 
-/// How many times its spread a claim may take longer than expected.
+/// The delay that a claim may have over its expected time, as a multiple of its spread.
 const SPREADS: f64 = 2.0;
 
-/// How long a claim may take of a module of which nothing is known, in microseconds.
+/// The assumed time of a claim of a module without known costs, in microseconds.
 const NEAR_THE_END: f64 = 20_000.0;
 
-/// How long trials of other engines wait for a session that opens.
+/// The longest time that trials of other engines wait for a session to open.
 const SLOW_OPENING: Duration = Duration::from_millis(20);
 
-/// What starting a thread costs, in microseconds.
+/// The cost of starting a thread, in microseconds.
 const THREAD: f64 = 50.0;
 
-/// How much of the CPU time of a run may go into trials.
+/// The part of a run's CPU time that trials may use.
 const PART: f64 = 0.015;
 
-/// After what time an engine that gets nothing is tried again.
+/// The interval after which an engine without work is tried again.
 const TRY_AGAIN: Duration = Duration::from_millis(500);

@@ -1,25 +1,26 @@
 //! A claim that stays the same for a while.
 //!
-//! What a worker claims follows from the costs of the engines, from the chosen set, and from what
-//! waits. In a long run of jobs of one class none of that changes from one claim to the next, and on
-//! a slow processor the calculation takes as long as a tenth of a job of a module.
+//! A worker's claim follows from the engines' costs, the chosen set and the waiting tasks. In a
+//! long run of jobs of one class, none of these changes from one claim to the next, and on a slow
+//! processor the calculation takes as long as a tenth of a module's job.
 
 use std::time::Duration;
 
 use crate::{Load, SizeClass, Waiting};
 
-/// A claim, and as long as it holds.
+/// A claim, and the conditions under which it holds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
-    /// Nothing else waits.
+    /// The only class that waits.
     pub(super) class: SizeClass,
     /// The length of the class's jobs, in bytes, if it is known.
     pub(super) bytes: Option<u64>,
-    /// How many tasks to claim.
+    /// The number of tasks to claim.
     pub(super) tasks: usize,
-    /// How long a worker takes for a job.
+    /// A worker's time for a job.
     pub(super) each: Duration,
-    /// With fewer tasks waiting the claim may have to be smaller, or be left to others.
+    /// The least number of waiting tasks. With fewer, the claim may have to be smaller, or be left
+    /// to other workers.
     pub(super) least_waiting: usize,
 }
 
@@ -28,14 +29,14 @@ impl Plan {
         waiting.tasks >= self.least_waiting && waiting.of(self.class).tasks == waiting.tasks
     }
 
-    /// How long a worker takes for a load; `None` if the plan is not about such jobs.
+    /// A worker's time for a load; `None` if the plan is for other jobs.
     pub(super) fn time_of(&self, load: Load) -> Option<Duration> {
         let is_alike = load.class() == self.class && mean(load.bytes, load.jobs) == self.bytes;
         is_alike.then(|| self.each.saturating_mul(u32::try_from(load.jobs).unwrap_or(u32::MAX)))
     }
 }
 
-/// The mean length of so many jobs, in whole bytes.
+/// The mean length of these jobs, in whole bytes.
 pub(super) fn mean(bytes: Option<u64>, jobs: u64) -> Option<u64> {
     Some(bytes? / jobs.max(1))
 }

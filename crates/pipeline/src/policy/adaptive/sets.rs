@@ -1,19 +1,20 @@
-//! Which engines work together on the jobs of a class.
+//! The choice of the engines that work together on the jobs of a class.
 //!
-//! The knapsack knows what a thread's clock shows. It does not show all: a module's driver has
-//! threads and interrupts, whose CPU time the other workers lack, and a worker that runs beside a
-//! module's makes that late. So sets of engines are compared by how much they got done.
+//! The knapsack uses the times that threads' clocks show. These miss some costs: a module's driver
+//! has threads and interrupts, which take CPU time from the other workers, and a worker that runs
+//! beside a module's worker delays it. So sets of engines are compared by the work that they
+//! finish.
 //!
-//! Each window (`window.rs`) is a sample of the rate of the set at work. Of a set without samples,
-//! the knapsack gives a bound from above: what it would do if no cost were hidden but what a
-//! profile says. The set with the highest bound works: either it does as well as that, or it is
-//! soon known not to. That is the rule of upper confidence bounds (Auer, Cesa-Bianchi and Fischer, Finite-time
-//! Analysis of the Multiarmed Bandit Problem, 2002): a sampled set's bound is its mean rate, and a
-//! bit more while samples are few. Samples age: a slower set is tried again at intervals, and when
-//! the rate of the set at work changes much, all others are.
+//! Each window (`window.rs`) samples the rate of the set at work. For a set without samples, the
+//! knapsack gives an upper bound: its rate if the only hidden costs were those in a profile. The
+//! set with the highest bound works: either it reaches the bound, or its samples soon show that it
+//! does not. That is the rule of upper confidence bounds (Auer, Cesa-Bianchi and Fischer,
+//! Finite-time Analysis of the Multiarmed Bandit Problem, 2002): a sampled set's bound is its mean
+//! rate, plus a margin while it has few samples. Samples age: a slower set is tried again at
+//! intervals, and when the rate of the set at work changes much, all other sets are.
 //!
-//! There are as many sets as subsets of the engines, but only those near the best are compared:
-//! all, all but one, one module alone, and all that compute on the cores.
+//! Every subset of the engines is a set, but only those near the best are compared: all engines,
+//! all but one, one module alone, and all engines that compute on the cores.
 
 use std::time::Duration;
 
@@ -22,24 +23,25 @@ use super::window::{LENGTH, Sample};
 use super::{Group, MOST, Members, has};
 use crate::SizeClass;
 
-/// What is known of sets, and which works on what.
+/// The sets' records, and the chosen set for each class.
 pub(super) struct Sets {
     records: Vec<Record>,
-    /// Which engines work on each class, by its number; `None` leaves it to the knapsack.
+    /// The engines that work on each class, by its number; `None` leaves the choice to the
+    /// knapsack.
     chosen: [Option<Members>; SizeClass::COUNT],
 }
 
-/// How much a set did of a class.
+/// The measured rate of a set for a class.
 #[derive(Clone, Debug)]
 struct Record {
     class: SizeClass,
     engines: Members,
     /// The mean length of the jobs.
     bytes: f64,
-    /// Jobs in a microsecond.
+    /// Jobs per microsecond.
     rate: f64,
     samples: f64,
-    /// When it was seen last.
+    /// The time of the last sample.
     seen: Duration,
 }
 
@@ -54,11 +56,11 @@ impl Sets {
         chosen.unwrap_or_else(|| engines.fill(Members::MAX, &engines.prices(group)).1)
     }
 
-    /// Takes a sample in.
+    /// Adds a sample.
     pub(super) fn learn(&mut self, sample: &Sample, now: Duration) {
         let &Sample { class, engines, .. } = sample;
         let known = self.records.iter().find(|it| it.class == class && it.engines == engines);
-        // What has changed this set's rate may have changed that of the others.
+        // The same cause may have changed the rates of the other sets.
         if known.is_some_and(|known| known.has_changed(sample)) {
             self.records.retain(|it| it.class != class || it.engines == engines);
         }
@@ -82,14 +84,14 @@ impl Sets {
         let best_rate = rates.fold(0.0, f64::max);
         let bounds = sets.iter().map(|&(most, working, known)| match known {
             Some(known) => (known.bound(most, best_rate, now), working),
-            // A profile's word of what is hidden counts as much as a sample.
+            // A profile's hidden costs count as much as one sample.
             None => {
                 let by_clocks = engines.fill_by_clocks(working, &prices).0;
                 ((most * (1.0 + DOUBT)).min(by_clocks), working)
             }
         });
-        // What a profile says to be hidden is doubted of a set that has not worked yet, once a
-        // window is nothing beside the run so far.
+        // A profile's hidden costs are doubted for a set that has not worked yet, once a window is
+        // negligible beside the run so far.
         let doubts = LENGTH.as_secs_f64() <= PART * now.as_secs_f64();
         let doubted = candidates.iter().filter(|_| doubts).filter_map(|&set| {
             let (most, working) = engines.fill_by_clocks(set, &prices);
@@ -102,14 +104,14 @@ impl Sets {
         is_new
     }
 
-    /// An engine has lost a worker: what is known of its sets no longer holds.
+    /// Drops the choices, and the records of an engine's sets: it has lost a worker.
     pub(super) fn remove(&mut self, engine: usize) {
         self.chosen = [None; SizeClass::COUNT];
         self.records.retain(|known| !has(known.engines, engine));
     }
 }
 
-/// The sets that are compared.
+/// The sets to compare.
 fn candidates(engines: &Engines) -> Vec<Members> {
     let (all, cores) = (engines.all(), engines.of_cpu());
     let numbers = 0..engines.len().min(MOST);
@@ -140,8 +142,9 @@ impl Record {
         self.seen = now;
     }
 
-    /// How many jobs it may do in a microsecond; `most` if no cost is hidden. What was slower than
-    /// the best is tried again once a window of it loses little beside the time since.
+    /// The upper bound of the set's rate, in jobs per microsecond; `most` is its rate if no cost is
+    /// hidden. A set slower than the best is tried again once a window of it loses little compared
+    /// with the time since its last sample.
     fn bound(&self, most: f64, best_rate: f64, now: Duration) -> f64 {
         let bound = self.rate * (1.0 + DOUBT / self.samples.sqrt());
         let loss = LENGTH.as_secs_f64() * (1.0 - bound / best_rate);
@@ -156,12 +159,12 @@ impl Record {
         self.class == group.class && self.is_about(group.bytes)
     }
 
-    /// Whether it is of jobs of about this length.
+    /// Returns whether the record is for jobs of about this length.
     fn is_about(&self, bytes: f64) -> bool {
         (self.bytes - bytes).abs() <= NEAR * bytes.max(16.0)
     }
 
-    /// Whether the rate has changed, for the same jobs.
+    /// Returns whether the rate has changed for the same jobs.
     fn has_changed(&self, sample: &Sample) -> bool {
         let ratio = sample.rate / self.rate;
         self.is_about(sample.bytes) && !(1.0 / CHANGE..=CHANGE).contains(&ratio)
@@ -172,20 +175,21 @@ impl Record {
     }
 }
 
-/// After what time a set may have changed.
+/// The time after which a set may have changed.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
-/// How much faster than a sample a set may be; less by the root of their number.
+/// The part by which a set may be faster than one sample; divided by the root of the number of
+/// samples.
 const DOUBT: f64 = 0.12;
 
-/// How much of the time may be lost by trying again a set that was slower.
+/// The part of the time that may be lost by trying a slower set again.
 const PART: f64 = 0.004;
 
-/// How many times faster or slower than before a set is when something has changed.
+/// The factor by which a rate must rise or fall to count as changed.
 const CHANGE: f64 = 2.0;
 
-/// How much of a job's length another may differ by, for the same to be true of it.
+/// The largest difference in length between jobs that count as alike, as a part of the length.
 const NEAR: f64 = 0.15;
 
-/// How much a sample counts at least, so that old ones are forgotten.
+/// The least weight of a sample, which makes old samples fade.
 const LEAST_WEIGHT: f64 = 0.25;

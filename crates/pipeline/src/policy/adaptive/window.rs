@@ -1,8 +1,8 @@
-//! What gets done in a while.
+//! The work that gets done in a period.
 //!
-//! A window is a while in which the same engines work, and none of them lacks tasks. What is
-//! done in it is counted as each claim is performed, a claim that is only partly within it by
-//! the part of its time that is; so it needs no clock but the one that every claim has anyway.
+//! A window is a period in which the same engines work and none of them lacks tasks. Each finished
+//! claim counts by the part of its time that is within the window, so a window needs no clock but
+//! the one that every claim has anyway.
 
 use std::time::Duration;
 
@@ -10,15 +10,15 @@ use super::engines::{Engines, micros};
 use super::{Group, MOST, Members};
 use crate::{Load, SizeClass};
 
-/// A while, and what was done in it so far.
+/// A period, and the work done in it so far.
 pub(super) struct Window {
     since: Duration,
-    /// Which engines have worked.
+    /// The engines that have worked.
     worked: Members,
     done: Vec<Done>,
 }
 
-/// What was done of a class.
+/// The work done on a class.
 #[derive(Clone, Copy)]
 struct Done {
     class: SizeClass,
@@ -27,14 +27,14 @@ struct Done {
     by_modules: f64,
 }
 
-/// What a window came to.
+/// The result of a window.
 pub(super) struct Sample {
     pub(super) class: SizeClass,
-    /// Which have worked.
+    /// The engines that have worked.
     pub(super) engines: Members,
     /// The mean length of the class's jobs.
     pub(super) bytes: f64,
-    /// How many jobs of the class all the work of a microsecond was worth.
+    /// The work per microsecond, in jobs of the class.
     pub(super) rate: f64,
 }
 
@@ -43,7 +43,7 @@ impl Window {
         Window { since, worked: 0, done: Vec::new() }
     }
 
-    /// Counts a load that an engine does from `begun` to `ended`, as far as that is before `now`.
+    /// Counts a load that an engine processes from `begun` to `ended`, up to `now`.
     pub(super) fn count(
         &mut self,
         engine: usize,
@@ -71,12 +71,13 @@ impl Window {
         now.saturating_sub(self.since) >= LENGTH
     }
 
-    /// What a window that ends now says of the class that it says most of.
+    /// The sample of a window that ends now, for the class that it shows most about.
     pub(super) fn sample(&self, engines: &Engines, now: Duration) -> Option<Sample> {
         let has_modules = self.done.iter().any(|done| done.by_modules > 0.0);
         let weight = |done: &Done| if has_modules { done.by_modules } else { done.jobs };
         let most = *self.done.iter().max_by(|one, other| weight(one).total_cmp(&weight(other)))?;
-        // Jobs of other classes count as what the cores could have done of this one.
+        // Jobs of other classes count as the jobs of this class that the cores could have done
+        // instead.
         let value = |done: &Done| {
             let bytes = done.bytes / done.jobs.max(1e-9);
             let group = Group { class: done.class, tasks: 1, jobs: f64::INFINITY, bytes };
@@ -86,7 +87,7 @@ impl Window {
         for done in self.done.iter().filter(|done| done.class != most.class) {
             jobs += done.jobs * value(done)? / value(&most)?.max(1e-6);
         }
-        // A rate of nothing would say that the engines are not there.
+        // A rate of 0 would mean that the engines are absent.
         (jobs > 0.0).then(|| Sample {
             class: most.class,
             engines: self.worked,
@@ -96,7 +97,7 @@ impl Window {
     }
 }
 
-/// What part of the time from `begun` to `ended` lies between `from` and `to`.
+/// The part of the time from `begun` to `ended` that is between `from` and `to`.
 fn share_of(begun: Duration, ended: Duration, from: Duration, to: Duration) -> f64 {
     if begun >= from && ended <= to {
         return 1.0;
@@ -105,7 +106,7 @@ fn share_of(begun: Duration, ended: Duration, from: Duration, to: Duration) -> f
     (inside / ended.saturating_sub(begun).as_secs_f64().max(1e-9)).min(1.0)
 }
 
-/// How long a window is at least: long beside the scheduler's time slices.
+/// The least length of a window: long compared with the scheduler's time slices.
 pub(super) const LENGTH: Duration = Duration::from_millis(12);
 
 #[cfg(test)]
