@@ -1,4 +1,4 @@
-//! What it costs to call Evener from C and from Java instead of from Rust.
+//! Measures the cost of calling Evener from C and from Java instead of from Rust.
 //!
 //! ```text
 //! bindings/measure
@@ -9,9 +9,9 @@
 //! machine happens to all, and there are several generations of them, because where the system
 //! puts a process's memory matters too. What is shown is the median of all samples.
 //!
-//! A worker is started with the name of a work and a length in bytes. For each line that it is
-//! sent, a number, it does the work so many times and answers how many nanoseconds that took.
-//! Input and output lie behind each other, from a page's beginning on, with a page between them.
+//! A worker is started with the name of a work and a length in bytes. For each line that it
+//! receives, a number, it repeats the work this number of times and answers with the time in
+//! nanoseconds. Output follows input, each from a page's beginning on, with a page between them.
 
 use std::env;
 use std::error::Error;
@@ -61,7 +61,7 @@ fn compare(itself: &str, c_program: &str, java: &[String]) -> Result<(), Failure
     Ok(())
 }
 
-/// Adds one generation's samples, in nanoseconds for one time.
+/// Adds one generation's samples, in nanoseconds per repetition.
 fn sample(workers: &mut [Worker], samples: &mut [Vec<f64>]) -> Result<(), Failure> {
     let mut times = 1;
     while workers[0].ask(times)? < SAMPLE_NANOSECONDS {
@@ -109,14 +109,14 @@ impl Worker {
 impl Drop for Worker {
     fn drop(&mut self) {
         drop(self.questions.take());
-        // Whether it ended well says nothing of its answers.
+        // The exit status says nothing of its answers.
         let _ = self.process.wait();
     }
 }
 
 /// Rust's own worker.
 fn work_on_demand(work: &str, length: usize) -> Result<(), Failure> {
-    // Pages that nobody has written to would all be the one page of zeros.
+    // Unwritten pages would all be the one page of zeros.
     let mut buffer = vec![1_u8; 2 * length + 3 * PAGE];
     let start = buffer.as_ptr().align_offset(PAGE);
     let (input, output) = buffer[start..].split_at_mut(length + PAGE);
@@ -160,7 +160,7 @@ fn key() -> Result<Key, Failure> {
     Key::new(&[0; 16]).map_err(|_| "no key".into())
 }
 
-/// Does the work as often as each line of standard input says.
+/// Repeats the work as often as each line of standard input says.
 fn answer(mut work: impl FnMut() -> Result<(), Failure>) -> Result<(), Failure> {
     for line in io::stdin().lines() {
         let times: u32 = line?.trim().parse()?;
@@ -178,7 +178,7 @@ fn median(mut samples: Vec<f64>) -> f64 {
     samples[samples.len() / 2]
 }
 
-/// What is measured, with its bytes.
+/// The measured work, each with its bytes.
 const WORKS: &[(&str, usize)] = &[
     ("session", 64 << 10),
     ("session", 1 << 20),
@@ -187,12 +187,12 @@ const WORKS: &[(&str, usize)] = &[
     ("parallel", 16 << 20),
 ];
 
-/// How many messages a batch has, which share its bytes.
+/// The number of messages in a batch, which share its bytes.
 const BATCH: usize = 16;
 
 const PAGE: usize = 4096;
 const GENERATIONS: usize = 3;
-/// Java compiles what it runs often; until then it is slow.
+/// Java compiles frequently executed code; until then it is slow.
 const WARMING_ROUNDS: usize = 60;
 const ROUNDS: usize = 31;
 const SAMPLE_NANOSECONDS: f64 = 4e6;

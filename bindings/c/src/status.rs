@@ -97,7 +97,7 @@ const ALL: &[Status] = &[
     Status::Internal,
 ];
 
-/// Why a call failed: a status and a message.
+/// The reason why a call failed: a status and a message.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct Trouble {

@@ -1,5 +1,5 @@
-//! The header that is checked in is the one that the sources give. With `EVENER_WRITE_HEADER` in
-//! the environment it is written.
+//! The checked-in header is the one that the sources generate. With `EVENER_WRITE_HEADER` in the
+//! environment, the test writes it.
 
 use std::path::Path;
 use std::{env, fs};

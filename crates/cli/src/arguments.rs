@@ -40,8 +40,8 @@ pub(crate) fn program(page: Page) -> CommandLine {
     help::with_help(Arguments::command(), page)
 }
 
-/// Parses the command line. Prints help and ends the program where help was asked for. A usage
-/// error is reported, with `--json` in a document too, and ends the program.
+/// Parses the command line. A request for help prints it and ends the program. A usage error is
+/// reported, with `--json` also in a document, and ends the program.
 pub(crate) fn parse() -> Result<Arguments, Trouble> {
     let typed = Typed::here();
     let mut program = program(Page::asked_for(&typed.words));
@@ -59,7 +59,7 @@ pub(crate) fn parse() -> Result<Arguments, Trouble> {
 }
 
 impl Command {
-    /// The command's name, if it prints a document that is no report of files.
+    /// The command's name, if it prints a document that is not a report of files.
     pub(crate) fn own_document(&self) -> Option<&'static str> {
         let (name, json) = match self {
             Command::Engines(options) => ("engines", options.json),
@@ -83,7 +83,7 @@ impl Command {
         telling.json.then(|| operation.name())
     }
 
-    /// The engines of the command that load code of others.
+    /// The command's engines that load foreign code.
     pub(crate) fn foreign_engines(&self) -> Vec<String> {
         match self {
             Command::Encrypt(options) => options.engines.foreign(),
@@ -95,7 +95,7 @@ impl Command {
         }
     }
 
-    /// Whether the command handles keys of the user's.
+    /// Returns whether the command handles the user's keys.
     pub(crate) fn holds_keys(&self) -> bool {
         use Command::{Decrypt, Encrypt, Keygen, List, Verify};
         matches!(self, Keygen(_) | Encrypt(_) | Decrypt(_) | Verify(_) | List(_))

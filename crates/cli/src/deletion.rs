@@ -10,12 +10,12 @@ use crate::progress;
 use crate::summary::count;
 use crate::trouble::{complain, shown};
 
-/// Whether there is somebody to ask.
+/// Returns whether there is a user to ask.
 pub(crate) fn can_be_asked() -> bool {
     streams::input().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Asks on the terminal whether these outputs are to be deleted. Anything but `y` or `yes` is no.
+/// Asks on the terminal whether to delete these outputs. Anything but `y` or `yes` means no.
 pub(crate) fn is_wanted(outputs: &[PathBuf]) -> bool {
     progress::clear_bar();
     for output in outputs.iter().take(SHOWN) {
@@ -27,7 +27,7 @@ pub(crate) fn is_wanted(outputs: &[PathBuf]) -> bool {
     let number = numbers(outputs);
     let _ = write!(io::stderr().lock(), "evener: delete {number}? [y/N] ");
     let mut answer = String::new();
-    // Where nothing can be read, nobody has agreed.
+    // If nothing can be read, nobody has agreed.
     let input = streams::input().try_clone_to_owned().map(File::from).map(BufReader::new);
     input.and_then(|mut input| input.read_line(&mut answer)).is_ok() && is_yes(&answer)
 }
@@ -48,7 +48,7 @@ fn is_yes(answer: &str) -> bool {
     matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
 }
 
-/// How many names a question shows.
+/// The number of names that a question shows.
 const SHOWN: usize = 20;
 
 #[cfg(test)]

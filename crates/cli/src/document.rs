@@ -50,7 +50,7 @@ fn bare(command: &str, failures: &[Failure]) -> serde_json::Value {
     }
 }
 
-/// What is printed of a command when a signal ends it before it has something to show.
+/// The document of a command that a signal ends before it has something to show.
 pub(crate) fn interruption(command: &str) -> Vec<u8> {
     let failure = Trouble::usage("interrupted").as_failure();
     let document = match command {

@@ -20,13 +20,13 @@ pub(crate) struct Ends {
     /// `None` to verify.
     pub(crate) target: Option<Place>,
     pub(crate) source_is_tree: bool,
-    /// Whether the source is a FIFO or a device, which is read from beginning to end.
+    /// True if the source is a FIFO or a device, which is read from beginning to end.
     pub(crate) source_is_stream: bool,
-    /// The length of a single file, also of what is left of one that is standard input.
+    /// The length of a single file, or of the rest of a file that is standard input.
     pub(crate) length: Option<u64>,
-    /// The source where it was opened to read the wrapped key at its head.
+    /// The source, if it was opened to read the wrapped key at its head.
     opened: Option<File>,
-    /// Whether nothing has the target's name yet.
+    /// True if nothing has the target's name yet.
     target_is_new: bool,
 }
 
@@ -39,25 +39,25 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    /// What was typed as SRC.
+    /// The place that was typed as SRC.
     pub(crate) fn of_source(typed: OsString) -> Place {
         Place::named(typed, &STANDARD_INPUT)
     }
 
-    /// What was typed as DST.
+    /// The place that was typed as DST.
     pub(crate) fn of_target(typed: OsString) -> Place {
         Place::named(typed, &["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
     }
 
-    /// What was typed, where `pipe` are the names of standard input or output.
+    /// The place that was typed; `pipe` lists the names of standard input or output.
     fn named(typed: OsString, pipe: &[&str]) -> Place {
         if pipe.iter().any(|name| typed == *name) { Place::Pipe } else { Place::Path(typed.into()) }
     }
 }
 
 impl Ends {
-    /// Looks at the source, and refuses what can't be meant. `makes` says that the target is a
-    /// directory which is yet to be made.
+    /// Looks at the source, and refuses arguments that make no sense. `makes` says that the target
+    /// is a directory which is yet to be made.
     pub(crate) fn find(
         operation: Operation,
         source: OsString,
@@ -147,12 +147,12 @@ impl Ends {
         }
     }
 
-    /// Whether one of the ends is a pipe or is read like one.
+    /// Returns whether one of the ends is a pipe or is read like one.
     pub(crate) fn has_pipe(&self) -> bool {
         self.source == Place::Pipe || self.source_is_stream || self.target == Some(Place::Pipe)
     }
 
-    /// Has a file read and written as a stream, as base64 is.
+    /// Treats a file as a stream, as base64 requires.
     pub(crate) fn take_as_stream(&mut self, option: &str) -> Result<(), Trouble> {
         if self.source_is_tree {
             return Err(Trouble::Usage(format!(
@@ -172,7 +172,7 @@ impl Ends {
         Ok(())
     }
 
-    /// Refuses two that would read standard input: the source and these options.
+    /// Refuses two readers of standard input among the source and these options.
     pub(crate) fn check_stdin(&self, readers: &[&str]) -> Result<(), Trouble> {
         let source = (self.source == Place::Pipe).then_some("SRC");
         let mut readers = readers.iter().copied().chain(source);
@@ -183,9 +183,9 @@ impl Ends {
         )))
     }
 
-    /// Reads the wrapped key at the head of what `encrypt --recipient` wrote to a pipe: of a file
-    /// that begins with one, and of a pipe or a device where `is_wanted`. What follows it is the
-    /// source from then on.
+    /// Reads the wrapped key at the head of data that `encrypt --recipient` wrote to a pipe: from a
+    /// file that begins with one, and from a pipe or a device if `is_wanted`. From then on, the rest
+    /// is the source.
     pub(crate) fn take_head(&mut self, is_wanted: bool) -> Result<Option<KeyFile>, Trouble> {
         let (mut input, shown) = match &self.source {
             _ if self.source_is_tree => return Ok(None),
@@ -197,7 +197,7 @@ impl Ends {
             Place::Pipe => return Ok(None),
             Place::Path(_) if self.source_is_stream && !is_wanted => return Ok(None),
             Place::Path(path) => {
-                // What can't be opened is told of as any other file.
+                // A file that can't be opened is reported later like any other.
                 let Ok(file) = File::open(path) else { return Ok(None) };
                 let mut beginning = [0; PipeHead::MAGIC.len()];
                 let is_file = !self.source_is_stream;
@@ -273,16 +273,16 @@ pub(crate) fn refuse_inside(source: &Path, target: &Path) -> Result<(), Trouble>
     Err(Failure { path: target.to_owned(), error }.into())
 }
 
-/// Removes a directory and those below it, as far as nothing else is there.
+/// Removes a directory and its subdirectories, as far as they hold nothing else.
 fn remove_empty(directory: &Path) {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let is_directory = |entry: &DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
     entries.filter(is_directory).for_each(|entry| remove_empty(&entry.path()));
-    // The system refuses it where there is something.
+    // The system refuses to remove a directory that is not empty.
     let _ = fs::remove_dir(directory);
 }
 
-/// How much is left to read of standard input, where that is a file.
+/// The number of bytes left to read from standard input, if it is a file.
 fn left_of_stdin() -> Option<u64> {
     let mut file = File::from(input().try_clone_to_owned().ok()?);
     let metadata = file.metadata().ok().filter(fs::Metadata::is_file)?;

@@ -1,4 +1,4 @@
-//! Which option helps with an error of the library, whose errors name none.
+//! Names the option that helps with an error of the library, whose errors name none.
 
 use std::fmt::{self, Display};
 use std::fs::{self, File};
@@ -10,7 +10,7 @@ use evener::keys::{KeyError, MalformedKey};
 use evener::{Failure, FileError};
 use rustix::io::Errno;
 
-/// A file that failed, as a line with a hint.
+/// Describes a failed file in a line, with a hint.
 pub(crate) fn line(failure: &Failure) -> String {
     let hint = match &failure.error {
         FileError::Format(_) => of_kind(&failure.path),
@@ -19,7 +19,7 @@ pub(crate) fn line(failure: &Failure) -> String {
     format!("{}: {}{hint}", evener::shown(&failure.path), of_file(&failure.error))
 }
 
-/// What would read a file that is not of the format that was expected, where its beginning tells.
+/// Says how to read a file of an unexpected format, if its beginning identifies the format.
 fn of_kind(path: &Path) -> &'static str {
     match guess(path) {
         Some(Guess::OpensslEnc) => "; it begins as files of `openssl enc` do (--format openssl)",
@@ -31,7 +31,7 @@ fn of_kind(path: &Path) -> &'static str {
     }
 }
 
-/// The format of a file, as far as its beginning tells; `None` for what is no file or can't be read.
+/// Guesses the format of a file from its beginning; `None` if it is no file or can't be read.
 pub(crate) fn guess(path: &Path) -> Option<Guess> {
     let mut begins = Vec::new();
     fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
@@ -39,7 +39,7 @@ pub(crate) fn guess(path: &Path) -> Option<Guess> {
     Some(recognise(&begins))
 }
 
-/// As many bytes as a guess takes.
+/// The number of bytes that a guess takes.
 const BEGINNING: u64 = 72;
 
 /// An error of a file, with a hint.
@@ -89,9 +89,9 @@ pub(crate) fn of_file(error: &FileError) -> impl Display {
     Hinted(error.to_string(), hint.to_owned())
 }
 
-/// Whether the system says that this user, or this file system, may not do such a thing.
+/// Returns whether the error means that this user, or this file system, may not do such a thing.
 fn is_refused(number: i32) -> bool {
-    // In a container EINVAL is said of users that it does not have.
+    // In a container, EINVAL is returned for users that it does not have.
     let refusals = [Errno::PERM, Errno::INVAL, Errno::NOTSUP, Errno::NOSYS];
     refusals.iter().any(|errno| errno.raw_os_error() == number)
 }

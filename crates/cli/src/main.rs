@@ -1,8 +1,8 @@
 //! The program `evener`.
 //!
-//! [`arguments`] parses the command line. A command makes a [`plan`] of it (keys, engines, options,
-//! paths) before anything runs. [`run`] carries the plan out, shows progress and reports the
-//! result.
+//! [`arguments`] parses the command line. A command turns it into a [`plan`] (keys, engines,
+//! options, paths) before anything runs. [`run`] carries the plan out, shows progress and reports
+//! the result.
 
 #![deny(unsafe_code)]
 
@@ -45,7 +45,7 @@ fn perform(command: Command) -> Result<Ending, Trouble> {
     see_to_the_end(&command)?;
     let signals = Signals::install()?;
     if command.holds_keys() {
-        // The work is possible without it.
+        // The work is possible even if this fails.
         let _ = evener::keys::protect_process();
     }
     let document = command.own_document();
@@ -74,7 +74,7 @@ fn perform(command: Command) -> Result<Ending, Trouble> {
     result
 }
 
-/// Has a witness see the work, where it loads code that is not the program's own.
+/// Puts the work under a witness if it loads code that is not the program's own.
 fn see_to_the_end(command: &Command) -> Result<(), Trouble> {
     let document = command.document();
     let print = |trouble: &Trouble| match document {

@@ -15,15 +15,15 @@ pub(crate) struct Plan {
     pub(crate) operation: Operation,
     pub(crate) evener: Evener,
     pub(crate) control: Arc<Control>,
-    /// Whether symbolic links below the source are followed.
+    /// True if symbolic links below the source are followed.
     pub(crate) follows_links: bool,
-    /// Whether outputs are brought up to date.
+    /// True if outputs are brought up to date.
     pub(crate) updates: bool,
-    /// Whether nothing is written.
+    /// True if nothing is written.
     pub(crate) is_dry_run: bool,
-    /// Whether sources go once they are done.
+    /// True if sources are removed once they are done.
     pub(crate) removes_sources: bool,
-    /// Which files of a tree are taken.
+    /// The files of a tree to take.
     pub(crate) selection: Selection,
     pub(crate) route: Route,
     /// A new key, which must be on disk before the first output.

@@ -1,4 +1,4 @@
-//! From where to where: one source, or several that go to one directory.
+//! Sources and targets: one source, or several that go to one directory.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -20,7 +20,7 @@ use crate::trouble::{Trouble, shown};
 
 /// All ends of an operation.
 pub(crate) struct Route {
-    /// For each source, itself and where it goes. There is at least one.
+    /// Each source and its target. There is at least one.
     pub(crate) ends: Vec<Ends>,
     /// The directory into which sources go under their own names, if there are several.
     shared: Option<PathBuf>,
@@ -31,12 +31,13 @@ pub(crate) struct Route {
 }
 
 impl Route {
-    /// One source, without a target where nothing is written.
+    /// One source, without a target if nothing is written.
     pub(crate) fn of_one(ends: Ends) -> Route {
         Route { ends: vec![ends], shared: None, new: None, keys: Vec::new() }
     }
 
-    /// Makes sense of SRC... and DST, and refuses what can't be meant before anything is written.
+    /// Interprets SRC... and DST, and refuses arguments that make no sense before anything is
+    /// written.
     pub(crate) fn find(
         operation: Operation,
         mut paths: Vec<OsString>,
@@ -119,13 +120,14 @@ impl Route {
         &self.ends[0]
     }
 
-    /// Whether there is a tree, or several sources.
+    /// Returns whether there is a tree, or several sources.
     pub(crate) fn has_many_files(&self) -> bool {
         self.shared.is_some() || self.has_tree()
     }
 
-    /// A directory of the only source's own name in its target, and the source, where the source
-    /// itself holds nothing of that name: what several sources have made there, one of which it was.
+    /// Returns a directory of the only source's own name in its target, and the source, if the
+    /// source itself holds nothing of that name. A run with several sources, this one among them,
+    /// made that directory.
     pub(crate) fn held_before(&self) -> Option<(PathBuf, &Path)> {
         let Ends { source: Place::Path(source), target: Some(Place::Path(target)), .. } =
             self.first()
@@ -138,12 +140,12 @@ impl Route {
         (held.is_dir() && !is_own).then_some((held, &**source))
     }
 
-    /// Whether sources go into one directory under their own names.
+    /// Returns whether sources go into one directory under their own names.
     pub(crate) fn is_shared(&self) -> bool {
         self.shared.is_some()
     }
 
-    /// Whether outputs get names that follow from those of their sources.
+    /// Returns whether outputs get names that follow from those of their sources.
     pub(crate) fn has_suffixes(&self) -> bool {
         let goes_into = |target: &Path| self.new.is_some() || target.is_dir();
         let into_directory =
@@ -151,18 +153,18 @@ impl Route {
         self.has_many_files() || into_directory()
     }
 
-    /// Whether one of the sources is a tree.
+    /// Returns whether one of the sources is a tree.
     pub(crate) fn has_tree(&self) -> bool {
         self.ends.iter().any(|ends| ends.source_is_tree)
     }
 
-    /// How much there is of all sources, where they are files.
+    /// The total of all sources, if they are files.
     pub(crate) fn length(&self) -> Option<Total> {
         let bytes = self.ends.iter().map(|ends| ends.length).sum::<Option<u64>>()?;
         Some(Total { files: self.ends.len() as u64, bytes })
     }
 
-    /// Where a wrapped key belongs; a pipe has no such place.
+    /// The place for a wrapped key; a pipe has none.
     pub(crate) fn key_place(&self, suffix: &OsStr) -> Option<KeyPlace> {
         if let Some(shared) = &self.shared {
             return Some(KeyPlace::in_tree(shared));
@@ -186,7 +188,7 @@ impl Route {
         }
     }
 
-    /// Makes the directory that the sources need, if it is not there.
+    /// Makes the directory that the sources need, if it does not exist.
     pub(crate) fn make_directory(&self) -> Result<(), Trouble> {
         let Some(new) = &self.new else { return Ok(()) };
         match fs::create_dir(new) {
@@ -195,14 +197,14 @@ impl Route {
         }
     }
 
-    /// Removes that directory again if nothing came into it.
+    /// Removes that directory again if it is empty.
     pub(crate) fn remove_empty_directory(&self) {
-        // The system refuses it where there is something.
+        // The system refuses to remove a directory that is not empty.
         let _ = self.new.as_ref().map(fs::remove_dir);
     }
 
-    /// Prepares to say what would be done: what goes to a directory that is yet to be made goes
-    /// nowhere, and finds nothing in its way.
+    /// Prepares a dry run: sources for a directory that is yet to be made have no target, and find
+    /// nothing in their way.
     pub(crate) fn only_plan(&mut self) -> Result<(), Trouble> {
         let Some(new) = self.new.take() else { return Ok(()) };
         let access = Access::WRITE_OK | Access::EXEC_OK;
@@ -212,13 +214,12 @@ impl Route {
         Ok(())
     }
 
-    /// Has files read and written as streams, as base64 is.
+    /// Treats files as streams, as base64 requires.
     pub(crate) fn take_as_streams(&mut self, option: &str) -> Result<(), Trouble> {
         self.ends.iter_mut().try_for_each(|ends| ends.take_as_stream(option))
     }
 
-    /// Reads the wrapped key at the head of each source, where there is one: see
-    /// [`Ends::take_head`].
+    /// Reads the wrapped key at the head of each source that has one: see [`Ends::take_head`].
     pub(crate) fn take_heads(&mut self, is_wanted: bool) -> Result<Vec<Option<KeyFile>>, Trouble> {
         self.ends.iter_mut().map(|ends| ends.take_head(is_wanted)).collect()
     }
@@ -237,7 +238,7 @@ impl Route {
         let mut each = self.ends.iter().zip(heads);
         let Some((first, head)) = each.next() else { return Err(Trouble::usage("no source")) };
         let mut ring = open(first, head)?;
-        // Keys that were named are the same for all.
+        // Named keys are the same for all sources.
         if keys.name_a_key() || keys.format == Some(Format::Openssl) {
             return Ok(ring);
         }
@@ -246,7 +247,7 @@ impl Route {
             seen.insert(place_of_key(&first.source));
         }
         for (ends, head) in each {
-            // To open a key can take a second.
+            // Opening a key can take a second.
             if head.is_some() || seen.insert(place_of_key(&ends.source)) {
                 ring = ring.joined_by(open(ends, head)?);
             }
@@ -255,8 +256,8 @@ impl Route {
     }
 }
 
-/// Joins what was done with each source. What could not begin with one of several is among the
-/// failures. After an interruption nothing more is begun.
+/// Joins the reports of all sources. If one of several could not begin, that is among the failures.
+/// After an interruption no further source is begun.
 pub(crate) fn do_each<'r>(
     operation: Operation,
     route: &'r Route,
@@ -314,7 +315,7 @@ fn shared_directory(
     }))
 }
 
-/// A directory that is not there yet, if that is what a target names: a slash at its end says so.
+/// The directory to make, if the target names one that does not exist: a slash at its end says so.
 fn directory_to_make(target: &OsStr) -> Option<PathBuf> {
     let path = Path::new(target);
     let is_there = fs::symlink_metadata(path.components().as_path()).is_ok();
@@ -329,7 +330,7 @@ fn cant_make(path: &Path, cause: io::Error) -> Trouble {
     Trouble::File { action: "make", path: path.to_owned(), cause }
 }
 
-/// The names of several sources, plain and sealed: neither may be that of two of them.
+/// The names of several sources, plain and sealed: no two sources may share either.
 #[derive(Default)]
 struct Names {
     plain: HashSet<OsString>,
@@ -369,7 +370,7 @@ impl Names {
     }
 }
 
-/// What tells whether the keys of two sources are found in one place.
+/// Returns a path that is equal for two sources whose keys are found in one place.
 fn place_of_key(source: &Place) -> PathBuf {
     let Place::Path(path) = source else { return PathBuf::new() };
     let own = path.with_file_name(wrapped_key_name(path.file_name(), 1));

@@ -28,15 +28,15 @@ use crate::signals::Signals;
 use crate::summary;
 use crate::trouble::{Ending, Trouble, complain, end_by_broken_pipe, shown};
 
-/// Makes a plan, carries it out and tells what became of it. With `--json` exactly one document
-/// goes to standard output, whatever happens.
+/// Makes a plan, carries it out and reports the result. With `--json` exactly one document goes to
+/// standard output, whatever happens.
 pub(crate) fn run(
     operation: Operation,
     telling: &Telling,
     signals: &Signals,
     plan: impl FnOnce() -> Result<Plan, Trouble>,
 ) -> Result<Ending, Trouble> {
-    // Before any module is loaded.
+    // This must come before any module is loaded.
     streams::keep_output();
     say_farewell(operation, telling, signals);
     let result = plan().and_then(|plan| carry_out(plan, telling, signals));
@@ -49,13 +49,13 @@ pub(crate) fn run(
     result
 }
 
-/// Has an interruption before the work tell that nothing was done.
+/// Makes an interruption before the work report that nothing was done.
 fn say_farewell(operation: Operation, telling: &Telling, signals: &Signals) {
     let mut report = Report::default();
     report.operation = operation.name().to_owned();
     report.interrupted = true;
     let line = format!("evener: {}\n", summary::line(operation, &report));
-    // Where there is no document, the line says it too.
+    // Without a document, the line alone says it.
     let document = telling.json.then(|| serde_json::to_string_pretty(&report).unwrap_or_default());
     let document = document.map(|document| shown_json(&document) + "\n").unwrap_or_default();
     signals.tell_before_work(document.into_bytes(), line.into_bytes());
@@ -143,7 +143,7 @@ fn process(plan: &Plan) -> Result<Report, Failure> {
         }
         Ok(report)
     })?;
-    // One empty tree among others is nothing unusual.
+    // One empty tree among several is normal.
     let empty = empty.into_inner();
     if empty.len() == plan.route.ends.len() {
         for (ends, failure) in empty {
@@ -154,7 +154,7 @@ fn process(plan: &Plan) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// With a report of failed files too.
+/// Processes one source. Failed files give a report, not an error.
 fn process_one(plan: &Plan, ends: &Ends) -> Result<Report, Failure> {
     let Plan { operation, evener, .. } = plan;
     let result = match (&ends.source, &ends.target) {
@@ -175,8 +175,8 @@ fn process_one(plan: &Plan, ends: &Ends) -> Result<Report, Failure> {
     result.or_else(OperationError::into_report)
 }
 
-/// Tells how far an operation has come that was asked to stop, and can't be waited for. What it
-/// has not finished has no name yet.
+/// Reports the progress of an operation that was asked to stop, and can't be waited for. Unfinished
+/// outputs have no names yet.
 fn leave_behind(
     operation: Operation,
     mut report: Report,
@@ -200,13 +200,13 @@ fn leave_behind(
     shown.end(Ok(&report));
     summary::tell(operation, &report, telling);
     if telling.json {
-        // The program ends all the same.
+        // The program ends even if this fails.
         let _ = print_json(&report);
     }
 }
 
-/// Removes a fresh key that nothing was encrypted with: the operation failed, or all was
-/// complete already.
+/// Removes a fresh key that encrypted nothing: the operation failed, or all files were complete
+/// already.
 fn keep_if_used(key: WrittenKey, result: &Result<Report, Failure>, telling: &Telling) {
     let is_used = match result {
         Ok(report) => report.files > 0 || report.is_success() && key.is_first(),
@@ -219,8 +219,8 @@ fn keep_if_used(key: WrittenKey, result: &Result<Report, Failure>, telling: &Tel
     }
 }
 
-/// Whether files could not be decrypted because `openssl enc` made them without PBKDF2, for all that
-/// is known.
+/// Returns whether files could not be decrypted because `openssl enc` made them without PBKDF2, as
+/// far as is known.
 fn old_kdf_would_explain(plan: &Plan, report: &Report) -> bool {
     use Rejection::Padding;
     let is_padding = |failure: &Failure| {
@@ -238,8 +238,8 @@ const OLD_KDF: &str = "files that `openssl enc` made without -pbkdf2 need --kdf 
      --digest md5 if OpenSSL was older than 1.1.0); others need the right passphrase, --iterations \
      and --digest";
 
-/// Whether the key is the wrong one, or one for another format, for everything that there was to do.
-/// A further name of a file has the cause of its first, which is among the failures.
+/// Returns whether the key is wrong, or for another format, for everything that there was to do. A
+/// further name of a file fails like its first, which is among the failures.
 fn no_key_fits(report: &Report) -> bool {
     let is_other = |failure: &Failure| {
         use FileError::{Format, LinkedToFailed};
@@ -253,9 +253,10 @@ fn no_key_fits(report: &Report) -> bool {
         && report.failures.iter().all(is_other)
 }
 
-/// An error where nothing of a tree was done, as after a mistake in `--suffix` or `--include`, or of a
-/// directory on which nothing is mounted: a script must not take that for success. Directories and links
-/// that are all that a tree has are something. Says too whether the tree has nothing to be done.
+/// Returns an error if nothing of a tree was done, as after a mistake in `--suffix` or `--include`,
+/// or with a directory on which nothing is mounted: a script must not take that for success. A tree
+/// of directories and links alone counts as something. Also returns whether the tree has nothing to
+/// process.
 fn nothing_done(plan: &Plan, ends: &Ends, report: &Report) -> Option<(Failure, bool)> {
     let Place::Path(source) = &ends.source else { return None };
     let is_told = report.interrupted || !report.failures.is_empty();
@@ -288,7 +289,7 @@ fn has_done(report: &Report) -> bool {
     report.files + report.files_skipped + report.files_updated + report.files_unchanged > 0
 }
 
-/// Why there is nothing to do with a tree.
+/// The reason why there is nothing to do with a tree.
 pub(crate) const EMPTY: &str =
     ": it holds neither files nor links nor directories, as where a disk is not mounted";
 
@@ -298,8 +299,8 @@ const NOTHING_TAKEN: &str =
 const NOTHING_FITS: &str = ": it has files, but none to take: encrypted files' names end in `.enc`, \
      or in what --suffix says, and --include, --exclude and --only choose among those";
 
-/// Whether `--only` names nothing but symbolic links and directories without files, all of which were
-/// done.
+/// Returns whether `--only` names nothing but symbolic links and directories without files, all of
+/// which were done.
 fn has_done_named(plan: &Plan, source: &Path) -> bool {
     let follow = plan.follows_links;
     let is_done = |below: &PathBuf| {
@@ -314,19 +315,19 @@ fn has_done_named(plan: &Plan, source: &Path) -> bool {
     !named.is_empty() && named.iter().all(is_done)
 }
 
-/// Whether a tree has files; those that Evener keeps beside encrypted ones count only where `all` do. With
-/// `follow` what symbolic links lead to counts.
+/// Returns whether a tree has files; those that Evener keeps beside encrypted ones count only with
+/// `all`. With `follow`, the targets of symbolic links count.
 fn has_files(directory: &Path, follow: bool, all: bool) -> bool {
     let mut directories = vec![directory.to_owned()];
     let mut seen = HashSet::new();
     while let Some(directory) = directories.pop() {
-        // What can't be read was named as a failure.
+        // A directory that can't be read was reported as a failure.
         for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
             let path = entry.path();
             let found = if follow { fs::metadata(&path) } else { entry.metadata() };
             let Ok(metadata) = found else { continue };
             if metadata.is_dir() {
-                // Links may lead in a circle.
+                // Links may form a circle.
                 if !follow || seen.insert((metadata.dev(), metadata.ino())) {
                     directories.push(path);
                 }
@@ -339,7 +340,7 @@ fn has_files(directory: &Path, follow: bool, all: bool) -> bool {
     false
 }
 
-/// Calls standard input and output by their names: `-` is either.
+/// Names standard input and output in errors: `-` can be either.
 fn name_pipes(plan: &Plan, report: &mut Report) {
     let reads = plan.route.first().source == Place::Pipe;
     let writes = plan.route.first().target == Some(Place::Pipe);
@@ -354,7 +355,7 @@ fn name_pipes(plan: &Plan, report: &mut Report) {
     }
 }
 
-/// Whether the reader of the output has closed it.
+/// Returns whether the reader of the output has closed it.
 fn reader_left(plan: &Plan, report: &Report) -> bool {
     let broken = |failure: &Failure| {
         matches!(failure.error, FileError::System { errno, .. }

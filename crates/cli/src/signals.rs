@@ -1,4 +1,4 @@
-//! Ctrl-C and its like.
+//! Ctrl-C and similar signals.
 
 mod children;
 #[allow(unsafe_code)]
@@ -28,25 +28,25 @@ use zeroize::Zeroizing;
 use crate::terminal::Terminal;
 use crate::trouble::{INTERRUPTED, Trouble};
 
-/// What happens when the user or the system wants the program to end.
+/// The reaction when the user or the system wants the program to end.
 ///
 /// Before the work begins there is nothing to clean up, and a signal ends the program at once.
-/// During the work the first one stops it gently, so that it tells what it did; what does not
-/// stop within [`GRACE`] (an engine that hangs, a pipe that nobody reads) is left behind, once
-/// no file with a temporary name is there any more. A signal that comes [`REPEATED`] later or more ends
-/// the program at once; until then it is taken for the same, which a terminal and a parent may both send.
+/// During the work the first signal stops it gently, so that it reports what it did. Work that does
+/// not stop within [`GRACE`] (an engine that hangs, a pipe that nobody reads) is left behind, once
+/// no file has a temporary name any more. A signal that comes [`REPEATED`] later or more ends the
+/// program at once; until then it counts as the same, which a terminal and a parent may both send.
 #[derive(Clone)]
 pub(crate) struct Signals {
-    /// What stops work gently: [`GENTLE`], without SIGHUP if the program was started to ignore
-    /// that (`nohup`).
+    /// The signals that stop work gently: [`GENTLE`], without SIGHUP if the program was started to
+    /// ignore it (`nohup`).
     gentle: Vec<i32>,
-    /// For each of them, whether it ends the program at once.
+    /// For each of them, true if it ends the program at once.
     at_once: Vec<Arc<AtomicBool>>,
     /// Those of [`OTHERS`] that the program was not started to ignore.
     others: Vec<i32>,
-    /// For each of them, whether it ends or stops the program as the system would, at once.
+    /// For each of them, true if it ends or stops the program at once, as the system would.
     others_at_once: Vec<Arc<AtomicBool>>,
-    /// What is told where a signal comes before the work.
+    /// The report if a signal comes before the work.
     farewell: Arc<Farewell>,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct Working {
     ending: Arc<Ending>,
 }
 
-/// Whether the end of the work was reported, by the work itself or by what ends the program early.
+/// Records that the end was reported, by the work itself or by code that ends the program early.
 #[derive(Default)]
 struct Ending {
     is_told: Mutex<bool>,
@@ -72,7 +72,7 @@ impl Signals {
     pub(crate) fn install() -> Result<Signals, Trouble> {
         let ignored = ignored_signals();
         let is_ignored = |signal: i32| ignored >> (signal - 1) & 1 == 1;
-        // Ctrl-C means this program, also where a shell has started it in the background.
+        // Ctrl-C is meant for this program even if a shell has started it in the background.
         let is_heard = |&signal: &i32| signal != SIGHUP || !is_ignored(signal);
         let gentle: Vec<_> = GENTLE.into_iter().filter(is_heard).collect();
         let at_once: Vec<_> = gentle.iter().map(|_| Arc::new(AtomicBool::new(true))).collect();
@@ -80,10 +80,10 @@ impl Signals {
         for (&signal, at_once) in gentle.iter().zip(&at_once) {
             sys::end_by(signal, at_once.clone(), farewell.clone()).map_err(Trouble::Signals)?;
         }
-        // A file that grows beyond the limit (`ulimit -f`) is then an error of writing it.
+        // If a file grows beyond the limit (`ulimit -f`), writing it then fails with an error.
         let unread = Arc::default();
         flag::register(SIGXFSZ, unread).map_err(Trouble::Signals)?;
-        // Rust aborts when there is no memory left, after it has said so. A witness tells of it itself.
+        // Rust aborts when there is no memory left, after a message. A witness reports that itself.
         if !witness::is_there() {
             sys::end_by_abort(NOT_DONE, ABORTED_LINE).map_err(Trouble::Signals)?;
         }
@@ -97,12 +97,12 @@ impl Signals {
         Ok(Signals { gentle, at_once, others, others_at_once, farewell })
     }
 
-    /// What to tell, on standard output and standard error, where a signal comes before the work.
+    /// Sets the text for standard output and standard error if a signal comes before the work.
     pub(crate) fn tell_before_work(&self, document: Vec<u8>, line: Vec<u8>) {
         let _ = self.farewell.words.set([document, line]);
     }
 
-    /// From now on the first signal asks `control` to stop. Where the work does not end soon,
+    /// From now on the first signal asks `control` to stop. If the work does not end soon,
     /// `farewell` is called, and the program ends.
     pub(crate) fn stop_gently(
         &self,
@@ -116,7 +116,7 @@ impl Signals {
         let wait = move || {
             if arriving.forever().next().is_some() {
                 control.stop();
-                // Threads in the background would get no core to end on.
+                // Background threads would get no core to end on.
                 evener::hurry();
                 await_logins();
                 if !ending.await_end(&control, &at_once) {
@@ -127,7 +127,7 @@ impl Signals {
             }
         };
         if thread::Builder::new().name("signals".to_owned()).spawn(wait).is_err() {
-            // Signals go on to end the program at once: less is told then, and nothing is lost.
+            // Signals still end the program at once: less is reported then, and nothing is lost.
             return Ok(working);
         }
         self.farewell.state.store(OVER, Ordering::SeqCst);
@@ -135,15 +135,16 @@ impl Signals {
         Ok(working)
     }
 
-    /// Until the result is dropped no signal ends the program: it removes itself what it makes meanwhile.
+    /// Until the result is dropped no signal ends the program, which itself removes whatever it
+    /// makes meanwhile.
     pub(crate) fn hold(&self) -> Result<Held<'_>, Trouble> {
         let arriving = Arriving::new(&self.gentle).map_err(Trouble::Signals)?;
         self.end_at_once(false);
         Ok(Held { signals: self, arriving })
     }
 
-    /// Asks the user for a secret on the terminal. A signal meanwhile puts the terminal right,
-    /// which does not show what is typed, and does what it does elsewhere.
+    /// Asks the user for a secret on the terminal, without echo. A signal meanwhile restores the
+    /// terminal, and then has its usual effect.
     pub(crate) fn ask(&self, prompt: &str) -> io::Result<Zeroizing<Vec<u8>>> {
         let terminal = Arc::new(Terminal::open()?);
         let mut arriving = Arriving::new(self.gentle.iter().chain(&self.others))?;
@@ -155,7 +156,7 @@ impl Signals {
                 for signal in arriving.forever() {
                     terminal.leave_line();
                     if OTHERS.contains(&signal) {
-                        // Returns when the program goes on after a stop.
+                        // Returns when the program continues after a stop.
                         let _ = low_level::emulate_default_handler(signal);
                     }
                     if signal != SIGTSTP || terminal.prompt(&prompt).is_err() {
@@ -176,7 +177,7 @@ impl Signals {
             self.others_at_once(&OTHERS, true);
             handle.close();
             let _ = watch.join();
-            // It may have come back from a stop just now.
+            // The program may have just come back from a stop.
             terminal.put_right();
         }
         answer
@@ -199,8 +200,9 @@ impl Signals {
 }
 
 impl Held<'_> {
-    /// Runs a program to its end, whatever signals come; `None` without doing so where one has come before.
-    /// Ctrl-C and Ctrl-\ reach it from the terminal; what asks this program alone to end is passed on.
+    /// Runs a program to its end, whatever signals come; returns `None` without running it if one
+    /// has come before. Ctrl-C and Ctrl-\ reach it from the terminal; signals for this program
+    /// alone are passed on.
     pub(crate) fn run(&mut self, command: &mut Command) -> io::Result<Option<ExitStatus>> {
         let Held { signals, arriving } = self;
         if arriving.pending().next().is_some() {
@@ -220,7 +222,7 @@ impl Held<'_> {
                 }
             };
             thread::scope(|scope| {
-                // Without the thread they are lost, and the program ends when it wants.
+                // Without the thread, signals are lost, and the program ends when it wants.
                 let _ =
                     thread::Builder::new().name("signals".to_owned()).spawn_scoped(scope, pass_on);
                 let status = child.wait();
@@ -240,7 +242,7 @@ impl Drop for Held<'_> {
 }
 
 impl Working {
-    /// The work has ended, and what became of it can be told. Does not return where the program
+    /// Marks the work as ended, so that its result can be reported. Does not return if the program
     /// is being ended.
     pub(crate) fn finish(self) {
         if !self.ending.claim() {
@@ -251,11 +253,11 @@ impl Working {
     }
 }
 
-/// What is told of work that has not begun.
+/// The report of work that has not begun.
 struct Farewell {
     /// [`DUE`], [`TELLING_IT`] or [`OVER`].
     state: AtomicU8,
-    /// For standard output and standard error, where that is more than [`INTERRUPTED_LINE`].
+    /// For standard output and standard error, if there is more than [`INTERRUPTED_LINE`].
     words: OnceLock<[Vec<u8>; 2]>,
 }
 
@@ -266,8 +268,8 @@ impl Default for Farewell {
 }
 
 impl Farewell {
-    /// Tells it, once, and ends the program. A signal handler may call this: it takes no lock and no
-    /// memory. Returns where the program is ending already.
+    /// Prints the report, once, and ends the program. A signal handler may call this: it takes no
+    /// lock and does not allocate. Returns if the program is already ending.
     fn end(&self) {
         await_logins();
         match self.state.compare_exchange(DUE, TELLING_IT, Ordering::SeqCst, Ordering::SeqCst) {
@@ -276,13 +278,14 @@ impl Farewell {
                     Some([document, line]) => [&**document, &**line],
                     None => [&[][..], INTERRUPTED_LINE],
                 };
-                // The program ends all the same.
+                // The program ends even if this fails.
                 let _ = rustix::io::write(stderr(), line);
                 end::at_once(STATUS, document);
             }
             Err(told) => {
                 if told == TELLING_IT {
-                    // Another signal's, on another thread. Whoever returns first ends the program.
+                    // Another thread's signal is reporting. Whichever thread returns first ends the
+                    // program.
                     self.await_told();
                 }
                 end::at_once(STATUS, &[]);
@@ -290,7 +293,7 @@ impl Farewell {
         }
     }
 
-    /// Not for ever: nobody may read it, or this handler may have interrupted the other.
+    /// Waits, but not for ever: nobody may read it, or this handler may have interrupted the other.
     fn await_told(&self) {
         let mut waits = 0..100;
         while self.state.load(Ordering::SeqCst) == TELLING_IT && waits.next().is_some() {
@@ -299,21 +302,21 @@ impl Farewell {
     }
 }
 
-/// The work has not begun; that is being told; there is nothing to tell.
+/// The work has not begun; the report is being printed; there is nothing to report.
 const DUE: u8 = 0;
 const TELLING_IT: u8 = 1;
 const OVER: u8 = 2;
 
 impl Ending {
-    /// Claims the telling; false where somebody else has done so.
+    /// Claims the report; false if another thread has claimed it.
     fn claim(&self) -> bool {
         let was_told = std::mem::replace(&mut *self.lock(), true);
         self.changed.notify_all();
         !was_told
     }
 
-    /// Waits for the end of work that was asked to stop. Returns when the program is to end without it, and
-    /// whether it has ended itself: what it tells then has some time to go out.
+    /// Waits for the end of work that was asked to stop. Returns when the program must end without
+    /// it, and whether the work has ended by itself: its report then has some time to go out.
     fn await_end(&self, control: &Control, at_once: &[Arc<AtomicBool>]) -> bool {
         let stopped = Instant::now();
         let mut told = None;
@@ -342,45 +345,45 @@ impl Ending {
     }
 }
 
-/// Has signals end the program at once, or not.
+/// Sets whether these signals end the program at once.
 fn set(at_once: &[Arc<AtomicBool>], value: bool) {
     at_once.iter().for_each(|each| each.store(value, Ordering::SeqCst));
 }
 
-/// The signals that the program was started with ignored, a bit each. Where that can't be known,
-/// all are left as they are.
+/// The signals that the program was started to ignore, one bit each. If that can't be known, all
+/// are left as they are.
 fn ignored_signals() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(u64::MAX)
 }
 
-/// What stops work gently: Ctrl-C, `kill`, and a terminal or a connection that goes away.
+/// The signals that stop work gently: Ctrl-C, `kill`, and a terminal or connection that goes away.
 const GENTLE: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 
-/// What ends or stops the program as the system would: no work is told.
+/// The signals that end or stop the program as the system would, without a report.
 const OTHERS: [i32; 2] = [SIGQUIT, SIGTSTP];
 
-/// What shells report for a program that was interrupted.
+/// The status that shells report for an interrupted program.
 const STATUS: u8 = INTERRUPTED;
 
 const INTERRUPTED_LINE: &[u8] = b"evener: interrupted\n";
 
-/// What the program says when it aborts; each output is then whole, or has no name.
+/// The message when the program aborts; each output is then whole, or has no name.
 const ABORTED_LINE: &[u8] =
     b"evener: aborted, for want of memory or by a fault of its own; what has its final name is whole\n";
 
 /// The exit status of work that was not all done.
 const NOT_DONE: u8 = 1;
 
-/// How long work that was asked to stop may take before it is left behind.
+/// The time that work may take to stop before it is left behind.
 const GRACE: Duration = Duration::from_millis(100);
 
-/// How long a signal that comes again is taken for the same.
+/// The time within which a repeated signal counts as the same.
 const REPEATED: Duration = Duration::from_millis(500);
 
-/// How long the telling of work that has ended may take after a signal.
+/// The time that the report of ended work may take after a signal.
 const TELLING: Duration = Duration::from_secs(1);
 
-/// How often to look for that.
+/// The interval of the checks for that.
 const LOOK_AGAIN: Duration = Duration::from_millis(25);

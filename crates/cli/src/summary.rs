@@ -56,7 +56,7 @@ pub(crate) fn tell(operation: Operation, report: &Report, telling: &Telling) {
     }
 }
 
-/// What each worker and each engine did.
+/// The work of each worker and each engine.
 fn efforts(report: &Report) -> Vec<[String; COLUMNS.len()]> {
     let row = |engine: &str, worker: String, effort: &Effort| {
         [
@@ -75,8 +75,8 @@ fn efforts(report: &Report) -> Vec<[String; COLUMNS.len()]> {
     workers.chain(engines.map(|(engine, effort)| row(engine, "all".to_owned(), effort))).collect()
 }
 
-/// A line for each notice; of many alike the first ones and a number, unless all are wanted. `option`
-/// names them all.
+/// Returns a line for each notice; of many similar ones, the first few and a number, unless all are
+/// wanted. `option` lists them all.
 pub(crate) fn notices(notices: &[Notice], all: bool, option: &str) -> Vec<String> {
     let mut alike: BTreeMap<&str, usize> = BTreeMap::new();
     let mut lines = Vec::new();
@@ -95,7 +95,7 @@ pub(crate) fn notices(notices: &[Notice], all: bool, option: &str) -> Vec<String
     lines
 }
 
-/// How many notices alike are shown.
+/// The number of similar notices that are shown.
 const MOST_ALIKE: usize = 5;
 
 /// Advice about files in doubt, which have their final names and sizes.
@@ -183,7 +183,7 @@ pub(crate) fn size(bytes: f64) -> String {
     if unit == "B" { format!("{size:.0} B") } else { format!("{size:.1} {unit}") }
 }
 
-/// The columns of what workers and engines did.
+/// The columns for the work of workers and engines.
 const COLUMNS: [Column; 7] = [
     ("engine", 0),
     ("worker", 0),

@@ -4,18 +4,18 @@ use std::os::fd::AsFd;
 
 use rustix::termios::tcgetwinsize;
 
-/// A column's heading, and in which order columns are left out where the terminal is narrow: those
-/// with the highest number first, those with 0 never.
+/// A column's heading, and the order in which columns are left out on a narrow terminal: those with
+/// the highest number first, those with 0 never.
 pub(crate) type Column = (&'static str, usize);
 
-/// The width of a terminal, in characters; `None` of what is none, or doesn't tell.
+/// The width of a terminal, in characters; `None` if it is no terminal, or doesn't report it.
 pub(crate) fn width_of(terminal: impl AsFd) -> Option<usize> {
     let size = tcgetwinsize(terminal).ok()?;
     Some(usize::from(size.ws_col)).filter(|&width| width > 0)
 }
 
-/// The table's lines, with its headings; the first column is aligned to the left. On a terminal of
-/// so many columns, those that don't fit are left out.
+/// Returns the table's lines, with its headings; the first column is aligned to the left. On a
+/// terminal of this width, columns that don't fit are left out.
 pub(crate) fn lines<const N: usize>(
     columns: &[Column; N],
     rows: &[[String; N]],

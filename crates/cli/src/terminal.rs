@@ -60,7 +60,7 @@ impl Terminal {
         let _ = tcsetattr(&self.device, OptionalActions::Now, &self.settings);
     }
 
-    /// As [`Terminal::put_right`], in the middle of a line.
+    /// Like [`Terminal::put_right`], in the middle of a line.
     pub(crate) fn leave_line(&self) {
         self.put_right();
         let _ = writeln!(&self.device);

@@ -40,7 +40,7 @@ impl From<Ending> for ExitCode {
     }
 }
 
-/// Why a command could not begin, or could not print its result.
+/// The reason why a command could not begin, or could not print its result.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Trouble {
     #[error("{0}")]

@@ -1,4 +1,4 @@
-//! Files that are written wholly or not at all, for all to read.
+//! Files that are written completely or not at all, and that everyone can read.
 
 use std::fs::{self, Permissions};
 use std::io::{self, Write};
@@ -10,7 +10,7 @@ use tempfile::NamedTempFile;
 
 use crate::trouble::Trouble;
 
-/// Makes a file, which must not be there yet. What is no file, as a pipe, is written to.
+/// Makes a file, which must not exist yet. Anything but a file, such as a pipe, is written to.
 pub(crate) fn make(path: &Path, text: &str) -> Result<(), Trouble> {
     refuse_planted(path)?;
     let made = if is_no_file(path) {
@@ -23,13 +23,13 @@ pub(crate) fn make(path: &Path, text: &str) -> Result<(), Trouble> {
     made.map_err(|cause| failed(path, cause))
 }
 
-/// Makes a file, or replaces the one that is there. What is no file, as a pipe, is written to.
+/// Makes a file, or replaces an existing one. Anything but a file, such as a pipe, is written to.
 pub(crate) fn replace(path: &Path, text: &str) -> Result<(), Trouble> {
     refuse_planted(path)?;
     write_over(path, text).map_err(|cause| failed(path, cause))
 }
 
-/// Refuses `-` as the name of a command's output, which goes to standard output without one.
+/// Refuses `-` as a command's output; without a name, the output goes to standard output.
 pub(crate) fn refuse_dash(command: &str, output: Option<&Path>) -> Result<(), Trouble> {
     match output {
         Some(path) if path == Path::new("-") => Err(Trouble::Usage(format!(
@@ -39,7 +39,7 @@ pub(crate) fn refuse_dash(command: &str, output: Option<&Path>) -> Result<(), Tr
     }
 }
 
-/// Refuses what another user has put into a directory such as /tmp.
+/// Refuses a file that another user has put into a directory such as /tmp.
 pub(crate) fn refuse_planted(path: &Path) -> Result<(), Trouble> {
     let planted = |error| Failure { path: path.to_owned(), error };
     Ok(evener::refuse_planted(path).map_err(planted)?)
@@ -53,7 +53,7 @@ fn write_over(path: &Path, text: &str) -> io::Result<()> {
     if is_no_file(path) {
         return fs::write(path, text);
     }
-    // What a link leads to is replaced, not the link.
+    // A link's target is replaced, not the link.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     beside(&path, text)?.persist(&path).map(drop).map_err(|error| error.error)
 }
@@ -62,7 +62,7 @@ fn is_no_file(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| !found.is_file())
 }
 
-/// The text in a file with a temporary name in the same directory.
+/// Writes the text to a file with a temporary name in the same directory.
 fn beside(path: &Path, text: &str) -> io::Result<NamedTempFile> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let mut file = NamedTempFile::new_in(directory.unwrap_or(Path::new(".")))?;

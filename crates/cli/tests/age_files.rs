@@ -36,7 +36,7 @@ fn a_file_of_age_is_named_with_what_opens_it() {
     fixture.secret("passphrase", "open sesame\n");
     let opens = "is a file of age itself, which Evener does not read; `age -d -i IDENTITY` opens it, \
                  or `age -d` with its passphrase";
-    // A wrapped key in the same directory is that of other files.
+    // A wrapped key in the same directory belongs to other files.
     for place in [".", "sealed"] {
         fixture.expect(0, &["encrypt", "-q", "-r", RECIPIENT, "--overwrite", "tree", "sealed"]);
         for name in ["plain.age", "armoured.age", "marked.age"] {
@@ -52,7 +52,7 @@ fn a_file_of_age_is_named_with_what_opens_it() {
             }
         }
     }
-    // One that Evener wrapped is one, too.
+    // A key that Evener wrapped counts too.
     let told = format!("`sealed/evener-key.age` {opens}");
     refused(&fixture, "$evener decrypt -i identity sealed/evener-key.age out", &told);
     let listed = fixture.expect(0, &["list", "plain.age"]);
@@ -87,7 +87,7 @@ fn with_a_key_the_format_is_named() {
             assert!(ended.messages.contains(told), "{line}: {}", ended.messages);
             assert!(!fixture.path("out").exists());
         }
-        // As a member of a tree: the others are decrypted.
+        // A tree with such a file: the other files are decrypted.
         fs::copy(fixture.path(name), fixture.path("sealed/strange.enc")).unwrap();
         let ended = fixture.expect(1, &["decrypt", "-k", "my.key", "sealed", "out"]);
         let line = ended.messages.lines().find(|line| line.contains("strange.enc"));
@@ -95,7 +95,7 @@ fn with_a_key_the_format_is_named() {
         fixture.assert_same_tree("tree", "out");
         fs::remove_dir_all(fixture.path("out")).unwrap();
     }
-    // A tree of such files, and no key.
+    // A tree of such files, without a key.
     fs::create_dir(fixture.path("theirs")).unwrap();
     fs::copy(fixture.path("plain.age"), fixture.path("theirs/plain.age")).unwrap();
     let ended = fixture.expect(2, &["decrypt", "-i", "identity", "theirs", "out"]);

@@ -1,5 +1,5 @@
-//! Recipients and identities of every kind that age has: SSH keys, plugins, and keys that travel in
-//! a pipe.
+//! Recipients and identities of every kind that age supports: SSH keys, plugins, and keys sent
+//! through a pipe.
 
 mod common;
 
@@ -100,7 +100,7 @@ fn a_plugin_wraps_and_unwraps_keys() {
     run(&fixture, 0, &format!("{path} $evener encrypt {both} tree sealed"));
     let verified = run(&fixture, 0, &format!("{path} $evener verify -i plugins sealed"));
     assert!(verified.messages.contains("evener: please touch the device\n"), "{verified:?}");
-    // With an identity that needs no plugin, nothing has to be touched.
+    // With an identity that needs no plugin, no device has to be touched.
     let verified =
         run(&fixture, 0, &format!("{path} $evener verify -i plugins -i identity sealed"));
     assert!(!verified.messages.contains("touch"), "{verified:?}");
@@ -244,7 +244,7 @@ fn a_pipe_carries_its_wrapped_key() {
         let listed = fixture.expect(0, &["list", "piped"]);
         assert!(String::from_utf8_lossy(&listed.output).contains(" evener-pipe "));
     }
-    // Whatever is written to a descriptor has no place for a key beside it.
+    // Output to a descriptor has no place for a key beside it.
     run(&fixture, 0, &format!("$evener encrypt {recipient} tree/one /dev/fd/3 3> descriptor"));
     let back = run(&fixture, 0, "$evener decrypt -i identity descriptor -");
     assert_eq!(back.output, b"the first file");
@@ -255,7 +255,7 @@ fn the_key_of_a_pipe_is_read_with_care() {
     let fixture = Fixture::new();
     run(&fixture, 0, &format!("cat tree/one | $evener encrypt -r {RECIPIENT} - - > piped"));
     let piped = fs::read(fixture.path("piped")).unwrap();
-    // The key can be taken out and given by its name, which is all that age can do with it.
+    // The key can be extracted and named, which is all that age can do with it.
     let line_end = piped.iter().position(|&byte| byte == b'\n').unwrap() + 1;
     let length: usize = std::str::from_utf8(&piped[15..line_end - 1]).unwrap().parse().unwrap();
     fs::write(fixture.path("key.age"), &piped[line_end..line_end + length]).unwrap();

@@ -1,4 +1,4 @@
-//! A dry run tells what a real run tells.
+//! A dry run reports what a real run reports.
 
 mod common;
 
@@ -8,10 +8,10 @@ use std::process::Command;
 
 use common::{Ended, Fixture, RECIPIENT, has};
 
-/// Somebody without any rights beyond those of a file's mode.
+/// A user without any rights beyond those of a file's mode.
 const STRANGER: &str = "61234";
 
-/// Runs the program as another user, who owns everything but what a test has taken away.
+/// Runs the program as another user, who owns everything except what a test has taken away.
 fn as_stranger(fixture: &Fixture, arguments: &[&str]) -> Ended {
     let mut command = Command::new("setpriv");
     command.args([&format!("--reuid={STRANGER}"), "--regid=61234", "--clear-groups"]);
@@ -51,7 +51,7 @@ fn give_away(fixture: &Fixture, names: &[&str]) {
     assert!(chown.status().unwrap().success());
 }
 
-/// What was said of files and directories, without the last line, which counts.
+/// The messages about files and directories, without the last line, which counts.
 fn complaints(ended: &Ended) -> Vec<&str> {
     ended.messages.lines().filter(|line| !line.contains("crypt")).collect()
 }
@@ -65,7 +65,7 @@ fn what_may_not_be_written_is_told_beforehand() {
         &["tree", "new"],
         &["tree", "closed/new"],
         &["tree/one", "new.enc"],
-        // A directory that is there, and one that would be made in it.
+        // An existing directory, and a directory that would be made in it.
         &["tree", "closed"],
         &["links", "closed"],
         // Sources that can't be removed, one by one.
@@ -105,7 +105,7 @@ fn a_key_that_could_not_be_kept_is_told_beforehand() {
 fn a_device_is_written_into_and_no_name() {
     let fixture = Fixture::new();
     let planned = fixture.expect(0, &["encrypt", "-n", "-k", "my.key", "tree/one", "/dev/null"]);
-    // What was not done took no time.
+    // Work that was not done took no time.
     assert_eq!(
         planned.messages,
         "evener: would encrypt tree/one\nevener: would encrypt 1 file, 14 B\n"

@@ -43,7 +43,7 @@ fn an_interrupted_pipe_leaves_nothing() {
     let mut command = fixture.command(&["encrypt", "-k", "my.key", "-", "output.enc"]);
     let mut child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
-    // More than a pipe holds: when it is written, some of it was read.
+    // This is more than a pipe holds: once it is written, the program has read some of it.
     input.write_all(&vec![1; 8 << 20]).unwrap();
     send(&child, Signal::INT);
     let status = child.wait().unwrap();
@@ -59,7 +59,7 @@ fn an_interrupted_pipe_leaves_nothing() {
 fn an_interrupted_tree_leaves_complete_files_only() {
     let fixture = Fixture::new();
     fs::create_dir(fixture.path("large")).unwrap();
-    // Long enough to be interrupted, and without blocks on the disk.
+    // The file is long enough to be interrupted, and takes no blocks on the disk.
     File::create(fixture.path("large/zeros")).unwrap().set_len(8 << 30).unwrap();
     for (signal, keys) in [(Signal::TERM, ["-k", "my.key"]), (Signal::INT, ["-r", RECIPIENT])] {
         let mut command = fixture.command(&["encrypt", keys[0], keys[1], "large", "sealed"]);
@@ -70,7 +70,7 @@ fn an_interrupted_tree_leaves_complete_files_only() {
         let mut messages = String::new();
         child.stderr.take().unwrap().read_to_string(&mut messages).unwrap();
         assert!(messages.contains("--resume goes on"), "{messages}");
-        // The wrapped key had encrypted nothing that is left, and went too.
+        // The wrapped key had encrypted nothing that remains, and was removed too.
         let left = fs::read_dir(fixture.path("sealed")).into_iter().flatten().count();
         assert_eq!(left, 0, "after {keys:?}");
     }
@@ -79,7 +79,7 @@ fn an_interrupted_tree_leaves_complete_files_only() {
 #[test]
 fn a_second_signal_ends_at_once() {
     let fixture = Fixture::new();
-    // A reader that never comes holds the first signal up: the program waits to write.
+    // A reader that never comes delays the first signal: the program waits to write.
     let mut command = fixture.command(&["encrypt", "-k", "my.key", "-", "-"]);
     let mut child =
         command.stdin(File::open("/dev/zero").unwrap()).stdout(Stdio::piped()).spawn().unwrap();
@@ -91,7 +91,7 @@ fn a_second_signal_ends_at_once() {
     assert_eq!(child.wait().unwrap().code(), Some(130));
 }
 
-/// A terminal and a parent may both send one, and what was done is told all the same.
+/// A terminal and a parent may both send a signal, and the work is still reported.
 #[test]
 fn signals_that_come_together_are_one() {
     let fixture = Fixture::new();
@@ -163,13 +163,14 @@ fn a_tree_of_which_nothing_was_taken_is_no_success() {
     let ended = fixture.expect(1, &["encrypt", "-k", "my.key", "--include", "none", "tree", "new"]);
     assert!(ended.messages.contains("nothing was encrypted"), "{}", ended.messages);
     fs::create_dir_all(fixture.path("empty/deep")).unwrap();
-    // With nothing but the key.
+    // The tree holds nothing but the key.
     fs::copy(fixture.path("sealed/evener-key.age"), fixture.path("empty/deep/evener-key.age"))
         .unwrap();
     fixture.expect(1, &["verify", "-i", "identity", "empty/deep"]);
 }
 
-/// As the help says: directories and links are something, and a tree without them is no success.
+/// As the help says: directories and links count as something, and a tree without them is no
+/// success.
 #[test]
 fn every_command_ends_alike_on_trees_without_files() {
     let fixture = Fixture::new();
@@ -205,13 +206,13 @@ fn every_command_ends_alike_on_trees_without_files() {
             let _ = fs::remove_dir_all(fixture.path(made));
         }
     }
-    // One that is empty beside others may be meant so; several that all are may not.
+    // A single empty tree beside others may be intended; several trees that are all empty may not.
     fixture.expect(0, &["encrypt", "-k", "my.key", "tree", "empty", "several/"]);
     fixture.expect(0, &["decrypt", "-k", "my.key", "several/tree", "several/empty", "back/"]);
     fs::create_dir(fixture.path("void")).unwrap();
     let ended = fixture.expect(1, &["encrypt", "-k", "my.key", "void", "empty", "none/"]);
     assert!(ended.messages.contains("; 2 failed"), "{}", ended.messages);
-    // What is left out is nothing done.
+    // Left-out entries do not count as work.
     let made = std::process::Command::new("mkfifo").arg(fixture.path("void/fifo")).status();
     assert!(made.unwrap().success());
     for command in
@@ -239,7 +240,7 @@ fn links_and_empty_directories_that_only_names_are_restored() {
         let link = fixture.path(&target).join("links/l");
         assert_eq!(fs::read_link(link).ok(), only.contains("links").then(|| "z".into()), "{only}");
     }
-    // Where files are there to be taken, or what was named is left out, nothing was done.
+    // If there are files to take, or the named entries are left out, nothing was done.
     for only in
         [&["--only", "deep", "--exclude", "two"][..], &["--only", "empty", "--exclude", "empty"]]
     {
@@ -258,7 +259,7 @@ fn a_wrong_key_is_one_for_every_name_of_a_file() {
     fixture.expect(2, &["verify", "-k", "other.key", "sealed"]);
     let ended = fixture.expect(2, &["decrypt", "-k", "other.key", "sealed", "restored"]);
     assert!(ended.messages.contains("is a hard link to `"), "{}", ended.messages);
-    // Where a file failed for another reason, it is not the key alone.
+    // If a file failed for another reason, the key alone is not to blame.
     fs::write(fixture.path("sealed/broken.enc"), "not encrypted at all").unwrap();
     fixture.expect(1, &["decrypt", "-k", "other.key", "sealed", "restored"]);
 }
@@ -295,7 +296,7 @@ fn what_cant_be_understood_is_in_a_document_too() {
     ] {
         let ended = fixture.expect(2, arguments);
         let document = ended.document();
-        // Other documents don't have it.
+        // Other documents lack the operation.
         let named = document["operation"].as_str().unwrap_or_default();
         assert_eq!(named, operation, "{arguments:?}");
         let told = document["failures"][0]["cause"].as_str().unwrap();
@@ -305,7 +306,7 @@ fn what_cant_be_understood_is_in_a_document_too() {
     let document = fixture.expect(2, &["list", "--json", "-k", "absent.key", "tree"]).document();
     let cause = document["failures"][0]["cause"].as_str().unwrap();
     assert!(cause.contains("absent.key"), "{cause}");
-    // Help was asked for, and a name is no option.
+    // Help was asked for; and a name is not an option.
     let ended = fixture.expect(0, &["verify", "--json", "--help"]);
     assert!(!ended.output.is_empty() && !ended.output.starts_with(b"{"));
     assert_eq!(fixture.expect(2, &["verify", "--no-such", "--", "--json"]).output, b"");

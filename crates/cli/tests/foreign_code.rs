@@ -1,5 +1,5 @@
-//! Modules whose code reaches for the program's end. They need no token: they act when they are
-//! loaded, or when they would be unloaded.
+//! Modules whose code tries to end the program. They need no token: they act when they are loaded,
+//! or when they would be unloaded.
 
 mod common;
 
@@ -10,16 +10,16 @@ use std::time::{Duration, Instant};
 
 use common::Fixture;
 
-/// A module has half a minute to say what it is.
+/// A module has half a minute to describe itself.
 const LONGEST: Duration = Duration::from_secs(45);
 
-/// Has the program use a module of this C code; `None` where there is no compiler.
+/// Makes the program use a module of this C code; `None` if there is no compiler.
 fn encrypt_with(code: &str) -> Option<Output> {
     let fixture = Fixture::new();
     fs::write(fixture.path("module.c"), code).unwrap();
     fs::write(fixture.path("plain"), "some text").unwrap();
     let mut compiler = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
-    // Not to be unloaded before the end.
+    // The module must not be unloaded before the end.
     compiler.args(["-shared", "-fPIC", "-Wl,-z,nodelete"]);
     compiler.arg(fixture.path("module.c")).arg("-o").arg(fixture.path("module.so"));
     let Ok(compiled) = compiler.output() else {
@@ -91,8 +91,8 @@ fn a_library_that_hangs_when_it_is_loaded_is_left_behind() {
     assert!(words.contains("did not answer within 30 s"), "{words}");
 }
 
-/// What a command prints, and how long it took, where NVIDIA's driver is one that never returns
-/// from a function; `None` where there is no compiler.
+/// Returns a command's output and its duration, with an NVIDIA driver that never returns from a
+/// function; `None` if there is no compiler.
 fn run_with_a_gpu_that_hangs(function: &str, command: &[&str]) -> Option<(String, Duration)> {
     let fixture = Fixture::new();
     let fake = concat!(env!("CARGO_MANIFEST_DIR"), "/../engines/src/gpu/cuda/tests/fake.c");

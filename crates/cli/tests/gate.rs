@@ -1,4 +1,4 @@
-//! Processes take turns at an engine that is to serve one at a time.
+//! Processes take turns at an engine that serves one at a time.
 
 mod common;
 
@@ -17,7 +17,7 @@ fn the_second_waits_until_the_first_ends_in_whatever_way() {
     for killed in [false, true] {
         let mut first = encrypting_a_pipe(&fixture, &format!("pipe-{killed}"));
         let mut input = first.stdin.take().unwrap();
-        // More than the workers hold at once, so that they have begun; the input stays open.
+        // This is more than the workers hold at once, so they have begun; the input stays open.
         input.write_all(&vec![7; 4 << 20]).unwrap();
         wait_until(&fixture, "holders", &first);
 
@@ -111,7 +111,7 @@ fn a_gate_that_is_cut_short_ends_a_process_with_a_message() {
     let directory = files.iter().find(|path| std::path::Path::new(path).is_dir()).unwrap();
     let gate = std::path::Path::new(directory).join("openssl.gate");
     std::fs::File::options().write(true).open(&gate).unwrap().set_len(0).unwrap();
-    // It looks at the gate again when it is done.
+    // The process looks at the gate again when it is done.
     drop(input);
     let ended = process.wait_with_output().unwrap();
     std::fs::remove_dir_all(directory).unwrap();

@@ -1,4 +1,4 @@
-//! Help, examples, suggestions and completions, as a user meets them.
+//! Help, examples, suggestions and completions, as a user sees them.
 
 mod common;
 
@@ -17,7 +17,7 @@ fn examples_of_file_commands_work_as_they_stand() {
     let mut ran = 0;
     for command in ["keygen", "encrypt", "verify", "list", "decrypt", "completions", "man"] {
         for line in examples(&fixture, command) {
-            // Nobody is there to type a passphrase, and nothing to page.
+            // No user is there to type a passphrase, and there is nothing to page.
             if line.contains("--passphrase") || line.contains("man -l") || line.contains("~/") {
                 continue;
             }
@@ -89,7 +89,7 @@ fn benchmarks_are_in_another_program() {
     for command in ["bench", "simulate"] {
         fixture.expect(2, &[command]);
     }
-    // The engine that models another machine's.
+    // The engine that models another machine's engine.
     let model = ["--engine", "model:machine.json#cpu"];
     let ended =
         fixture.expect(2, &[&["encrypt", "-k", "my.key"], &model[..], &["tree", "out"]].concat());

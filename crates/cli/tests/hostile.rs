@@ -1,4 +1,4 @@
-//! Names, keys and trees that somebody else has planted.
+//! Names, keys and trees that an attacker has planted.
 
 mod common;
 
@@ -23,7 +23,7 @@ fn no_name_steers_the_terminal() {
     }
     fixture.expect(0, &["encrypt", "-k", "my.key", "odd", "sealed"]);
     let mut said = Vec::new();
-    // Outputs that exist, those that differ, a wrong name, and damage.
+    // Existing outputs, different outputs, a wrong name, and damage.
     said.push(fixture.expect(1, &["encrypt", "-k", "my.key", "odd", "sealed"]));
     for name in names {
         let sealed = [name, b".enc"].concat();
@@ -40,13 +40,13 @@ fn no_name_steers_the_terminal() {
             let steers =
                 |c: char| c.is_control() && c != '\n' || c == '\u{202e}' || c == '\u{fffd}';
             assert!(!text.contains(steers), "{text:?}");
-            // A line for each file: a name can't begin one of its own.
+            // Each file has a line: a name can't begin a line of its own.
             assert!(!text.lines().any(|line| line.starts_with("line")), "{text:?}");
         }
     }
 }
 
-/// Names reach people through `shown` alone.
+/// Names are shown to people through `shown` alone.
 #[test]
 fn no_source_shows_a_name_in_another_way() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
@@ -57,9 +57,9 @@ fn no_source_shows_a_name_in_another_way() {
     assert!(found.is_empty(), "use `evener_core::shown`:\n{}", found.join("\n"));
 }
 
-/// What is made text there are no names, but words of devices, programs and the kernel.
+/// Text in these files contains no names, only words of devices, programs and the kernel.
 const TEXTS: [&str; 14] = [
-    // JSON, which has a name's bytes beside it.
+    // JSON, which gives a name's bytes as well.
     "cli/src/progress/lines.rs",
     "cli/src/commands/tls/config.rs",
     "cli/src/commands/tls/counters.rs",
@@ -91,7 +91,7 @@ fn look_through(directory: &Path, found: &mut Vec<String>) {
         for (number, line) in code.lines().enumerate() {
             let is_text = TEXTS.iter().any(|place| path.to_str().unwrap().contains(place));
             let lossy = ["to_string_lossy", "from_utf8_lossy"].iter().any(|way| line.contains(way));
-            // What `thiserror` shows of a path by itself.
+            // The text that `thiserror` shows for a path by itself.
             let in_error = path.ends_with("error.rs") && line.contains("{path}");
             let is_other = line.contains(".display()") || in_error || lossy && !is_text;
             if is_other && !line.contains("serialize") {
@@ -227,7 +227,7 @@ fn planted_keys_cost_little() {
     let refused = fixture.expect(2, &["verify", "--passphrase-file", "right", "sealed"]);
     assert!(refused.messages.contains("does not open"), "{}", refused.messages);
     assert!(!refused.messages.contains("keys"), "{}", refused.messages);
-    // What was changed behind the key opens no more, and takes as long.
+    // A wrapped key that was changed opens nothing, and takes as long.
     let changed = |number: usize| {
         let mut content = genuine.clone();
         *content.last_mut().unwrap() ^= number as u8;

@@ -13,14 +13,14 @@ use std::time::Duration;
 use common::{Ended, Fixture, IDENTITY, RECIPIENT, gentle_signals, has};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-/// Runs a line of shell that is to succeed.
+/// Runs a shell command line that must succeed.
 fn done(fixture: &Fixture, line: &str) -> Ended {
     let ended = fixture.shell(line);
     assert_eq!(ended.status, Some(0), "{line}: {}", ended.messages);
     ended
 }
 
-/// Runs a line of shell that is to be refused, and gives its words.
+/// Runs a shell command line that must be refused, and returns its message.
 fn refused(fixture: &Fixture, line: &str) -> String {
     let ended = fixture.shell(line);
     assert_eq!(ended.status, Some(2), "{line}: {}", ended.messages);
@@ -35,14 +35,14 @@ fn a_key_comes_through_standard_input_or_a_descriptor() {
     done(&fixture, "cat my.key | $evener verify -k - sealed");
     done(&fixture, "cat my.key | $evener decrypt -k /dev/fd/3 sealed one 3<&0 </dev/null");
     fixture.assert_same_tree("tree", "one");
-    // What is encrypted can be standard input then.
+    // Standard input can then be the data to encrypt.
     done(&fixture, "echo text | $evener encrypt -k /dev/fd/3 - text.enc 3<my.key");
     done(&fixture, "$evener verify -k my.key text.enc");
     if has("bash") {
         done(&fixture, "bash -c '$evener decrypt -k <(cat my.key) sealed two'");
         fixture.assert_same_tree("tree", "two");
     }
-    // A wrapped key, and what opens it.
+    // A wrapped key, and the identity that opens it.
     done(&fixture, &format!("$evener keygen -r {RECIPIENT} > wrapped.age"));
     done(&fixture, "cat wrapped.age | $evener encrypt -k - -i identity tree other");
     done(&fixture, "cat identity | $evener verify -k wrapped.age -i - other");
@@ -95,7 +95,7 @@ fn the_environment_names_a_key_file() {
     fixture.assert_same_tree("tree", "restored");
     let listed = done(&fixture, "EVENER_KEY_FILE=my.key $evener list sealed/one.enc");
     assert!(String::from_utf8_lossy(&listed.output).contains("cobblestone-256 "));
-    // What is given by an option goes first.
+    // Options take precedence.
     fixture.expect(0, &["keygen", "-o", "other.key"]);
     done(&fixture, "EVENER_KEY_FILE=other.key $evener verify -k my.key sealed");
     refused(&fixture, "EVENER_KEY_FILE=absent $evener verify sealed");
@@ -104,7 +104,7 @@ fn the_environment_names_a_key_file() {
     done(&fixture, "EVENER_KEY_FILE=absent $evener verify -i identity wrapped");
     let words = refused(&fixture, "EVENER_KEY_FILE= $evener verify sealed");
     assert!(words.contains("no key: give --key"), "{words}");
-    // It holds no key itself.
+    // The variable must not hold a key itself.
     let words = refused(&fixture, "EVENER_KEY_FILE=\"$(cat my.key)\" $evener verify sealed");
     assert!(words.contains("EVENER_KEY_FILE holds a key"), "{words}");
     let key = fs::read_to_string(fixture.path("my.key")).unwrap();
@@ -117,7 +117,7 @@ fn a_command_writes_the_key() {
     done(&fixture, "echo text | $evener encrypt --key-command 'cat my.key' - text.enc");
     let shown = done(&fixture, "$evener decrypt --key-command 'cat my.key' text.enc -");
     assert_eq!(shown.output, b"text\n");
-    // It may have as many open files as Evener had at its start.
+    // The command may have as many open files as Evener had at its start.
     let look = "ulimit -Sn 333; echo text | $evener encrypt --key-command 'ulimit -n >limit; cat my.key' - limited";
     done(&fixture, look);
     assert_eq!(fs::read_to_string(fixture.path("limit")).unwrap(), "333\n");
@@ -157,9 +157,9 @@ fn a_key_command_ends_with_its_terminal() {
     while !fixture.path("started").exists() {
         sleep(Duration::from_millis(5));
     }
-    // As the terminal does on Ctrl-C.
+    // The terminal does the same on Ctrl-C.
     kill_process_group(Pid::from_child(&child), Signal::INT).unwrap();
-    // Ends only when nobody has its standard error any more.
+    // This ends only when no process has its standard error any more.
     let ended = child.wait_with_output().unwrap();
     let words = String::from_utf8(ended.stderr).unwrap();
     assert_eq!(ended.status.code(), Some(130), "{words}");
@@ -170,7 +170,7 @@ fn a_key_command_ends_with_its_terminal() {
 #[test]
 fn a_key_command_ends_with_the_program() {
     let fixture = Fixture::new();
-    // Several, one of which has started another.
+    // Several processes, one of which has started another.
     let command = "(sh -c 'touch started; sleep 600; true'; true) | cat; touch went-on";
     for signal in gentle_signals() {
         let arguments = ["encrypt", "--key-command", command, "tree", "sealed"];
@@ -180,7 +180,7 @@ fn a_key_command_ends_with_the_program() {
             sleep(Duration::from_millis(5));
         }
         kill_process(Pid::from_child(&child), signal).unwrap();
-        // Ends only when nobody has its standard error any more.
+        // This ends only when no process has its standard error any more.
         let ended = child.wait_with_output().unwrap();
         let words = String::from_utf8(ended.stderr).unwrap();
         assert_eq!(ended.status.code(), Some(130), "{words}");
@@ -219,7 +219,7 @@ fn secrets_that_others_may_read_are_taken_only_on_request() {
     assert!(!words.contains("warning"), "{words}");
 }
 
-/// As containers have their secrets: of mode 0444, and nobody can change it.
+/// Containers have their secrets like this: with mode 0444, and nobody can change it.
 #[test]
 fn a_secret_on_a_read_only_mount_is_taken_with_a_warning() {
     let fixture = Fixture::new();
@@ -252,7 +252,7 @@ fn recipients_are_their_owners_and_proper_ones() {
     assert!(words.contains("refusing the recipients in `team`"), "{words}");
     let words = refused(&fixture, "$evener keygen -R team");
     assert!(words.contains("run `chmod go-w` on it"), "{words}");
-    // Of low order: one of age, and one of SSH.
+    // Recipients of low order: one of age, and one of SSH.
     for weak in [
         "age1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq5cu47z",
         "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAEAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
@@ -265,7 +265,7 @@ fn recipients_are_their_owners_and_proper_ones() {
     assert!(words.contains("warning: others may change the recipients in team"), "{words}");
 }
 
-/// A FIFO is what whoever may write to it says.
+/// Anyone who may write to a FIFO determines its content.
 #[test]
 fn a_fifo_is_checked_as_a_file_is_and_a_pipe_is_not() {
     let fixture = Fixture::new();
@@ -303,7 +303,7 @@ fn a_fifo_is_checked_as_a_file_is_and_a_pipe_is_not() {
     }
 }
 
-/// What somebody encrypts so is not what they take it for.
+/// The encryption would not be what the user expects.
 #[test]
 fn a_passphrase_that_opens_nothing_is_refused() {
     let fixture = Fixture::new();
@@ -317,7 +317,7 @@ fn a_passphrase_that_opens_nothing_is_refused() {
             assert!(!fixture.path("out").exists());
         }
     }
-    // One that opens the key file is no idle one.
+    // A passphrase that opens the key file is not idle.
     fixture.expect(0, &["keygen", "--passphrase-file", "passphrase", "-o", "wrapped"]);
     let wrapped = ["-k", "wrapped", "--passphrase-file", "passphrase"];
     fixture.expect(0, &[&["encrypt", "tree", "other"], &wrapped[..]].concat());

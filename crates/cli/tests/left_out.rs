@@ -1,4 +1,4 @@
-//! Whatever a command leaves out is named and counted, and nothing else is left out.
+//! Every entry that a command leaves out is named and counted, and nothing else is left out.
 
 mod common;
 
@@ -9,7 +9,7 @@ use std::process::Command;
 
 use common::{Ended, Fixture, RECIPIENT};
 
-/// Names that Evener itself gives, and neighbours of those, as plain files.
+/// Names that Evener itself gives, and similar ones, as plain files.
 const NAMES: [&str; 22] = [
     "evener-key",
     "evener-key-2",
@@ -38,7 +38,7 @@ const NAMES: [&str; 22] = [
 /// The name of an unfinished output.
 const UNFINISHED: &str = ".evener-0123456789abcdef.part";
 
-/// Checks that the paths of the notices about entries that were left out are these, and their count.
+/// Checks that the notices about left-out entries have exactly these paths, and their count.
 fn assert_left_out(ended: &Ended, expected: &[String]) {
     let document = ended.document();
     let notices = document["notices"].as_array().unwrap().iter();
@@ -66,7 +66,7 @@ fn files_with_names_of_eveners_own_come_back_by_tree_by_name_and_by_several_sour
         let run = |command: &str, status: i32, words: &[&str]| {
             fixture.expect(status, &[&[command, "--json"], &key[..], words].concat())
         };
-        // What would be taken for the tree's wrapped key is refused by name.
+        // A file that would be taken for the tree's wrapped key is refused by name.
         let refused: &[&str] = if suffix == ".age" { &["evener-key", "evener-key-2"] } else { &[] };
         let ended = run("encrypt", i32::from(!refused.is_empty()), &["plain", "sealed"]);
         assert_left_out(&ended, &["", "deep/"].map(|at| format!("plain/{at}{UNFINISHED}")));
@@ -79,7 +79,7 @@ fn files_with_names_of_eveners_own_come_back_by_tree_by_name_and_by_several_sour
             .collect();
         assert_eq!(failed, refused.iter().map(|it| format!("plain/{it}")).collect::<BTreeSet<_>>());
 
-        // Alone they have no key beside them to be taken for.
+        // Alone, they are beside no key that they could be taken for.
         for name in refused {
             run("encrypt", 0, &[&format!("plain/{name}"), "sealed"]);
         }
@@ -136,13 +136,13 @@ fn wrapped_keys_are_named_where_they_are_not_in_use() {
     fixture.expect(0, &["encrypt", "-q", "-r", RECIPIENT, "tree/one", "sealed/deep/one"]);
     let key = "sealed/evener-key.age";
     let beside = "sealed/deep/one.evener-key.age";
-    // The key in use is no file that is left out.
+    // The key in use is not a left-out file.
     let ended = fixture.run(&["verify", "--json", "-i", "identity", "sealed"]);
     assert_left_out(&ended, &["sealed/deep/one".to_owned(), beside.to_owned()]);
     let ended = fixture.run(&["verify", "--json", "-k", "my.key", "--suffix", ".age", "sealed"]);
     let others = ["sealed/one.enc", "sealed/deep/two.enc", "sealed/deep/one", key, beside];
     assert_left_out(&ended, &others.map(str::to_owned));
-    // Among several sources it is named in any case.
+    // Among several sources it is always named.
     let sources = ["sealed/one.enc", key, "sealed/deep", "several/"];
     let ended = fixture
         .expect(0, &[&["decrypt", "--json", "-i", "identity", "-k", key], &sources[..]].concat());
@@ -183,7 +183,7 @@ fn what_is_no_file_is_named_by_every_command() {
     symlink("one", fixture.path("tree/link")).unwrap();
     let ended = fixture.expect(0, &["encrypt", "--json", "-k", "my.key", "tree", "sealed"]);
     assert_left_out(&ended, &["tree/fifo".to_owned()]);
-    // What was excluded was not left out.
+    // Excluded files were not left out.
     let ended = fixture
         .expect(0, &["encrypt", "--json", "-k", "my.key", "--exclude", "fifo", "tree", "other"]);
     assert_left_out(&ended, &[]);
@@ -223,7 +223,7 @@ fn no_output_gets_a_name_that_later_runs_take_for_their_own() {
             assert!(plain.join(name).exists());
         }
     }
-    // A store that has renamed a file: its plaintext would be removed by the next run.
+    // A storage service has renamed a file: the next run would remove its plaintext.
     fixture.expect(0, &["encrypt", "-k", "my.key", "tree/one", "store.enc"]);
     let name = ".evener-0123456789abcdef.part.enc";
     fs::create_dir(fixture.path("store")).unwrap();

@@ -1,4 +1,4 @@
-//! What is wrong is said of the path that it is wrong with, and what helps is what does help.
+//! Errors name the path that is wrong, and suggest a remedy that works.
 
 mod common;
 
@@ -10,11 +10,11 @@ use std::process::Command;
 
 use common::{Fixture, has};
 
-/// Runs `evener encrypt -k my.key` with these arguments and returns what it said.
+/// Runs `evener encrypt -k my.key` with these arguments and returns its message.
 fn refused(fixture: &Fixture, arguments: &[&str]) -> String {
     let ended = fixture.run(&[&["encrypt", "-k", "my.key"], arguments].concat());
     assert_ne!(ended.status, Some(0), "{arguments:?}: {}", ended.messages);
-    // A dry run lists what could be done before that.
+    // Before the refusal, a dry run lists what could be done.
     let is_refusal = |line: &&str| !line.starts_with("evener: would encrypt ");
     ended.messages.lines().find(is_refusal).unwrap_or_default().to_owned()
 }
@@ -23,7 +23,7 @@ fn refused(fixture: &Fixture, arguments: &[&str]) -> String {
 #[test]
 fn each_line_is_written_at_once() {
     let fixture = Fixture::new();
-    // Keeps apart what each call writes.
+    // A datagram socket keeps the output of each call apart.
     let (log, ours) = UnixDatagram::pair().unwrap();
     let mut command = fixture.command(&["encrypt", "-v", "-k", "my.key", "tree", "sealed"]);
     assert!(command.stderr(OwnedFd::from(ours)).status().unwrap().success());
@@ -63,7 +63,7 @@ fn what_is_no_directory_is_named() {
         "evener: file: `file` is no directory but a file"
     );
 
-    // What has the name of an output directory.
+    // An entry with the name of an output directory.
     let _ = fs::create_dir(fixture.path("sealed"));
     for (make, kind) in [(true, "a symbolic link"), (false, "a file")] {
         let there = fixture.path("sealed/deep");
@@ -104,7 +104,7 @@ fn options_are_named_only_where_they_help() {
     let told = refused(&fixture, &["tree/one", "there"]);
     assert!(told.ends_with("; --overwrite replaces it, --resume skips what is complete"), "{told}");
 
-    // A link is not what is complete or not.
+    // A link is neither complete nor incomplete.
     symlink("one", fixture.path("tree/link")).unwrap();
     fs::create_dir(fixture.path("other")).unwrap();
     symlink("two", fixture.path("other/link")).unwrap();
@@ -147,7 +147,7 @@ fn data_that_ends_too_soon_is_said_to() {
         // The header has shown that the key is right.
         assert!(!ended.messages.contains("key is wrong"), "{cut}: {}", ended.messages);
     }
-    // Chunks that others follow are changed, and no end.
+    // This changes a chunk that others follow, not the end.
     let mut sealed = fs::read(fixture.path("two.enc")).unwrap();
     sealed[100] ^= 1;
     fs::write(fixture.path("changed"), sealed).unwrap();
@@ -172,7 +172,7 @@ fn a_file_without_recipients_is_said_to_have_none() {
     let ended = fixture.expect(2, &["encrypt", "-R", "/dev/null", "tree", "sealed"]);
     assert!(ended.messages.contains("it holds no recipients"), "{}", ended.messages);
     assert!(!fixture.path("sealed").exists());
-    // They are no secret, so a pipe is as good as a file.
+    // Recipients are no secret, so a pipe is as good as a file.
     let line = format!("echo {} | $evener encrypt -R /dev/stdin tree sealed", common::RECIPIENT);
     assert_eq!(fixture.shell(&line).status, Some(0));
     fixture.expect(0, &["verify", "-i", "identity", "sealed"]);
@@ -222,7 +222,7 @@ fn nothing_done_is_told_of_what_links_lead_to() {
     fs::create_dir(fixture.path("links")).unwrap();
     symlink("../tree", fixture.path("links/tree")).unwrap();
     symlink("../links", fixture.path("links/circle")).unwrap();
-    // Links are no files.
+    // Links are not files.
     fixture.expect(0, &["verify", "-k", "my.key", "links"]);
     fs::remove_file(fixture.path("links/circle")).unwrap();
     let ended = fixture.expect(1, &["verify", "--follow-symlinks", "-k", "my.key", "links"]);
@@ -276,7 +276,7 @@ fn a_profile_that_was_named_must_be_one() {
     }
     let options = ["--profile", "whole", "tree/one", "one.enc"];
     fixture.expect(0, &[&["encrypt", "-k", "my.key"], &options[..]].concat());
-    // Nobody has named the default one.
+    // No option names the default profile.
     let line = "mkdir cache cache/evener; cp old cache/evener/profile.json; \
                 XDG_CACHE_HOME=$PWD/cache $evener encrypt -k my.key --policy adaptive tree/one two";
     let ended = fixture.shell(line);
@@ -345,7 +345,7 @@ fn a_place_that_keeps_no_calibration_is_named() {
 fn a_key_for_another_format_is_wrong_usage() {
     let fixture = Fixture::new();
     fixture.expect(0, &["keygen", "--format", "tink", "-o", "tink.key"]);
-    // One salt in 256 begins with the byte that such a stream does.
+    // One salt in 256 begins with the byte that such a stream begins with.
     loop {
         fixture.expect(0, &["encrypt", "-q", "-k", "my.key", "--overwrite", "tree/one", "one.enc"]);
         if fs::read(fixture.path("one.enc")).unwrap()[0] != 40 {
@@ -470,7 +470,7 @@ fn an_option_that_could_do_nothing_is_refused() {
         assert!(ended.messages.starts_with(&told), "{arguments}: {}", ended.messages);
         assert!(!fixture.path("out").exists(), "{arguments}");
     }
-    // In a directory a file gets a name of Evener's.
+    // In a directory, Evener names the file.
     let suffix = ["-k", "my.key", "--suffix", ".x"];
     fixture.expect(0, &[&["encrypt"], &suffix[..], &["tree/one", "new/"]].concat());
     assert!(fixture.path("new/one.x").exists());
@@ -485,7 +485,7 @@ fn an_option_that_could_do_nothing_is_refused() {
 #[test]
 fn an_engine_for_which_no_worker_is_left_is_named() {
     let fixture = Fixture::new();
-    // In a cipher that `lanes` has on every processor.
+    // The cipher is one that `lanes` has on every processor.
     fixture.secret("passphrase", "open sesame");
     let format = ["--format", "openssl", "--cipher", "aes-128-ctr", "--iterations", "1"];
     let engines = ["--engine", "openssl", "--engine", "lanes", "tree"];

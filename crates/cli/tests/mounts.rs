@@ -1,4 +1,4 @@
-//! Disks below a source that are mounted, or are not.
+//! Disks below a source, mounted and unmounted.
 
 mod common;
 
@@ -15,7 +15,7 @@ struct Disk {
 }
 
 impl Disk {
-    /// `None`, told aloud, where nothing can be mounted.
+    /// Returns `None`, with a message, if nothing can be mounted.
     fn new() -> Option<Disk> {
         let fixture = Fixture::new();
         for directory in ["tree/disk", "disk/sub"] {
@@ -24,7 +24,7 @@ impl Disk {
         for file in ["a", "sub/b"] {
             fs::write(fixture.path("disk").join(file), file).unwrap();
         }
-        // An ordinary user can mount in a namespace of his own.
+        // An ordinary user can mount in a namespace of their own.
         let mut disk = Disk { fixture, unshare: "unshare -m" };
         for unshare in ["unshare -m", "unshare -rm"] {
             disk.unshare = unshare;
@@ -36,7 +36,7 @@ impl Disk {
         None
     }
 
-    /// Runs a line of shell while the disk is mounted, which nobody else sees.
+    /// Runs a shell command line while the disk is mounted; no other process sees the mount.
     fn mounted(&self, line: &str) -> Ended {
         self.with("mount --bind disk tree/disk", line)
     }
@@ -45,7 +45,7 @@ impl Disk {
         self.fixture.shell(&format!("{} sh -ec '{mount}; {line}'", self.unshare))
     }
 
-    /// Checks that a run ended so, deleted so many outputs and told of this.
+    /// Checks the status of a run, the number of deleted outputs, and its message.
     fn expect(&self, ended: &Ended, status: i32, deleted: u64, told: &str) {
         let Ended { messages, .. } = ended;
         assert_eq!(ended.status, Some(status), "{messages}");
@@ -79,10 +79,10 @@ fn below_a_disk_that_is_not_mounted_nothing_is_deleted() {
         disk.expect(&ended, 1, 0, &format!("tree/disk: {UNMOUNTED}"));
         assert!(ended.messages.contains("--delete-unmounted"), "{}", ended.messages);
     }
-    // Nor is the source all stored then.
+    // Then the source does not count as completely stored either.
     let ended = fixture.shell("$evener encrypt -k my.key --update tree sealed");
     disk.expect(&ended, 1, 0, &format!("tree/disk: {UNMOUNTED}"));
-    // With something else in its place, or without any.
+    // Something else is in its place, or nothing is.
     fs::write(fixture.path("tree/disk/stray"), "stray").unwrap();
     fs::remove_file(fixture.path("tree/one")).unwrap();
     let ended = fixture.shell(UPDATE);
@@ -91,7 +91,7 @@ fn below_a_disk_that_is_not_mounted_nothing_is_deleted() {
     fs::remove_dir_all(fixture.path("tree/disk")).unwrap();
     disk.expect(&fixture.shell(UPDATE), 1, 0, &format!("sealed/disk: {UNMOUNTED}"));
     assert!(disk.has_outputs("sealed/disk"));
-    // Mounted again it is as ever.
+    // Mounted again, it behaves as before.
     fs::create_dir(fixture.path("tree/disk")).unwrap();
     fs::remove_file(fixture.path("disk/a")).unwrap();
     disk.expect(&disk.mounted(UPDATE), 0, 3, "");
@@ -99,7 +99,7 @@ fn below_a_disk_that_is_not_mounted_nothing_is_deleted() {
     assert_eq!(disk.list("sealed"), b"evener-mounts:v1:whole\ndisk\0");
     let ended = fixture.shell(UPDATE);
     disk.expect(&ended, 1, 0, &format!("tree/disk: {UNMOUNTED}"));
-    // Whoever reads the outputs is not told of the list.
+    // Readers of the outputs get no message about the list.
     for line in ["verify -k my.key sealed", "decrypt -k my.key sealed back"] {
         let ended = fixture.shell(&format!("$evener {line} --json"));
         let document = ended.document();
@@ -110,7 +110,7 @@ fn below_a_disk_that_is_not_mounted_nothing_is_deleted() {
     let ended = fixture.shell("$evener list sealed");
     let listed = String::from_utf8(ended.output).unwrap();
     assert!(listed.contains("mount-points     sealed/.evener-mounts"), "{listed}");
-    // Unless told.
+    // An option overrides this.
     let told = UPDATE.replace("-y", "-y --delete-unmounted");
     disk.expect(&fixture.shell(&told), 0, 1, "");
     assert_eq!(fs::read_dir(fixture.path("sealed/disk")).unwrap().count(), 0);
@@ -165,7 +165,7 @@ fn below_an_empty_directory_nothing_is_deleted_before_it_is_known_to_be_no_disk(
         assert!(ended.messages.contains(told), "{}", ended.messages);
         assert!(fixture.path("sealed/deep/two.enc").exists());
     }
-    // Once told, it is known.
+    // Once the option was given, the state is known.
     for line in [&UPDATE.replace("-y", "-y --delete-unmounted"), UPDATE, UPDATE] {
         let ended = fixture.shell(line);
         assert_eq!(ended.status, Some(0), "{}", ended.messages);
@@ -191,16 +191,16 @@ fn one_file_system_is_taken_if_asked_for() {
     let told = "tree/disk: directory on another file system skipped";
     assert!(ended.messages.contains(told), "{}", ended.messages);
     assert_eq!(fixture.names("sealed/disk"), Vec::<String>::new());
-    // What came from there before stays.
+    // Outputs that came from there earlier stay.
     assert_eq!(disk.with(mount, UPDATE).status, Some(0));
     assert!(disk.has_outputs("sealed/disk"));
     let again = UPDATE.replace("-y", "-y --one-file-system");
     disk.expect(&disk.with(mount, &again), 0, 0, told);
     assert!(disk.has_outputs("sealed/disk"));
-    // The same file system, mounted once more, is no other.
+    // The same file system, mounted a second time, is not another one.
     let ended = disk.mounted("$evener encrypt -k my.key --one-file-system tree same");
     disk.expect(&ended, 0, 0, "encrypted 4 files");
-    // Every command that walks a tree.
+    // This holds for every command that walks a tree.
     let mount = "mount -t tmpfs none sealed/deep; echo c >sealed/deep/c.enc";
     for line in ["verify -k my.key sealed", "decrypt -k my.key sealed back", "list sealed"] {
         let ended = disk.with(mount, &format!("$evener {line} --json --one-file-system"));
@@ -255,7 +255,7 @@ fn a_source_on_a_disk_that_is_not_mounted_is_not_taken_for_one_whose_files_have_
         if has_deleted_before {
             disk.expect(&disk.mounted(&update), 0, 0, "");
         }
-        // Some program makes the path anew, and the first run stores what it finds there.
+        // Some program makes the path again, and the first run stores what it finds there.
         fs::create_dir(fixture.path("tree/disk/sub")).unwrap();
         fs::write(fixture.path("tree/disk/sub/stray"), "stray").unwrap();
         for _ in 0..3 {

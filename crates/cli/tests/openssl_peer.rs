@@ -1,4 +1,4 @@
-//! Files of `openssl enc`, both ways.
+//! Files of `openssl enc`, in both directions.
 
 mod common;
 
@@ -22,7 +22,7 @@ fn fixture() -> Option<Fixture> {
     Some(fixture)
 }
 
-/// Encrypts with each and decrypts with the other, with these options of each.
+/// Encrypts with each program and decrypts with the other, with these options for each.
 fn both_ways(fixture: &Fixture, ours: &str, theirs: &str, source: &str) {
     run(fixture, 0, "rm -f a b c d");
     let ours = format!("--format openssl --passphrase-file passphrase {ours}");
@@ -44,7 +44,7 @@ fn short_names_and_ecb_are_openssls() {
         let ours = format!("--cipher {name} --iterations {rest}");
         both_ways(&fixture, &ours, &format!("-{name} -pbkdf2 -iter 1000 -md sha512"), "tree/one");
     }
-    // Longer than a chunk, and whole blocks.
+    // The file is longer than a chunk, in whole blocks.
     fs::write(fixture.path("whole"), vec![7; 131_072]).unwrap();
     fs::write(fixture.path("empty"), "").unwrap();
     for source in ["tree/one", "tree/deep/two", "whole", "empty"] {
@@ -64,7 +64,7 @@ fn short_names_and_ecb_are_openssls() {
 #[test]
 fn every_cipher_of_openssl_enc_is_read_and_written() {
     let Some(fixture) = fixture() else { return };
-    // Some chunks, and an end that is no whole block.
+    // The file has some chunks, and an end that is not a whole block.
     let mut long: Vec<u8> = (0..200_003_u32).map(|index| (index / 7) as u8).collect();
     long.rotate_left(1);
     fs::write(fixture.path("long"), &long).unwrap();
@@ -90,7 +90,7 @@ fn every_cipher_of_openssl_enc_is_read_and_written() {
         run(&fixture, 0, &format!("{theirs} -d -in a | cmp - long"));
         run(&fixture, 0, &format!("{theirs} -in long | $evener decrypt -q {ours} - b"));
         run(&fixture, 0, "cmp b long");
-        // One of each mode as part of a tree, and read back before its source is removed.
+        // One cipher of each mode is part of a tree, and read back before its source is removed.
         if ["aria-128-ecb", "cast5-cbc", "sm4-ctr", "aes-128-cfb1", "aria-192-ofb", "chacha20"]
             .contains(&name)
         {
@@ -100,7 +100,7 @@ fn every_cipher_of_openssl_enc_is_read_and_written() {
             assert!(!fixture.path("t/long").exists());
         }
     }
-    // The counter of ChaCha20 carries.
+    // The counter of ChaCha20 carries here.
     fixture.secret("key.hex", &"0f".repeat(32));
     fs::write(fixture.path("iv.hex"), "fffffffffffffffff1f2f3f4f5f6f7f8").unwrap();
     let raw = "--key-hex-file key.hex --iv-hex-file iv.hex";
@@ -148,7 +148,7 @@ fn base64_is_read_and_written() {
     assert!(text.lines().all(|line| line.len() <= 64) && text.ends_with('\n'));
     let listed = fixture.expect(0, &["list", "text"]);
     assert!(String::from_utf8_lossy(&listed.output).contains(" openssl -a "), "{listed:?}");
-    // One that was cut, or is none.
+    // One base64 text was cut; the other is no base64.
     fs::write(fixture.path("cut"), &text[..text.len() - 3]).unwrap();
     let decrypt = format!("$evener decrypt -q {options} --iterations 600000");
     fs::write(fixture.path("none"), "This is no base64.\n").unwrap();
@@ -179,7 +179,7 @@ fn the_old_key_derivation_is_read_and_offered() {
         both_ways(&fixture, &format!("--kdf legacy {ours}"), theirs, "tree/one");
     }
     let options = "--format openssl --passphrase-file passphrase --cipher aes-256-cbc";
-    // Unasked, it is never written.
+    // The program never writes it unless asked.
     run(&fixture, 0, &format!("$evener encrypt -q {options} tree/one new"));
     let line = "openssl enc -d -aes-256-cbc -pbkdf2 -iter 600000 -pass file:passphrase -in new";
     run(&fixture, 0, &format!("{line} | cmp - tree/one"));
@@ -188,7 +188,7 @@ fn the_old_key_derivation_is_read_and_offered() {
     let told =
         run(&fixture, 2, &format!("$evener decrypt {options} --kdf legacy --iterations 1 old x"));
     assert!(told.messages.contains("--kdf legacy has no iterations; "), "{}", told.messages);
-    // Made with a fixed salt: of other wrong keys, one in 256 gives padding that looks right.
+    // It has a fixed salt: with other wrong keys, one in 256 gives padding that looks right.
     fs::write(fixture.path("text"), "The quick brown fox jumps over the lazy dog.\n").unwrap();
     let line = "openssl enc -aes-256-cbc -S 0001020304050607 -pass file:passphrase -in text";
     run(&fixture, 0, &format!("{line} -out body 2>&1"));

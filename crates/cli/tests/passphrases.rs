@@ -1,4 +1,4 @@
-//! Passphrases: where they come from, what they open, and how they are written.
+//! Passphrases: their sources, what they open, and how they are written.
 
 mod common;
 
@@ -14,7 +14,7 @@ fn run(fixture: &Fixture, status: i32, line: &str) -> Ended {
     ended
 }
 
-/// What age encrypts with a passphrase, with so few rounds that it takes no time to try one.
+/// Encrypts text as age does with a passphrase, with so few rounds that trying one takes no time.
 fn locked(text: &[u8], passphrase: &str) -> Vec<u8> {
     let mut recipient = age::scrypt::Recipient::new(SecretString::from(passphrase));
     recipient.set_work_factor(2);
@@ -27,9 +27,9 @@ fn locked(text: &[u8], passphrase: &str) -> Vec<u8> {
     sealed
 }
 
-/// A fixture with a `passphrase` and what it opens: the key `locked.key`, the tree `locked-tree` with
-/// that key in it, the pipe `piped` with it at its head, an SSH key `id` and the file of identities
-/// `locked-identity`, for both of which there are a tree and a key, and `enc` of `openssl enc`.
+/// A fixture with a `passphrase` and what it opens: the key `locked.key`, the tree `locked-tree`
+/// with that key in it, the pipe `piped` with it at its head, an SSH key `id` and the file of
+/// identities `locked-identity`, each with a tree and a key of its own, and `enc` of `openssl enc`.
 fn fixture() -> Option<Fixture> {
     if !has("ssh-keygen") || !has("python3") {
         evener_skipped::lacking!("there is no ssh-keygen (openssh-client), or no python3");
@@ -78,7 +78,7 @@ fn every_source_of_a_passphrase_serves_every_secret() {
         "encrypt --update -r \"$(cat id.pub)\" -i id tree ssh-tree",
         "verify -i locked-identity age-tree",
         "encrypt --update -i locked-identity tree age-tree",
-        // Several of one passphrase.
+        // Several files with the same passphrase.
         "verify -i id -i locked-identity age-tree",
         "verify -k locked.key -i id locked-tree",
         &openssl,
@@ -87,7 +87,7 @@ fn every_source_of_a_passphrase_serves_every_secret() {
         let (command, rest) = secret.split_once(' ').unwrap();
         let line = |source: &str| format!("rm -rf out; $evener {command} {source} {rest}");
         run(&fixture, 0, &line("--passphrase-file passphrase"));
-        // A pipe is read once.
+        // A pipe is read only once.
         let piped = line("--passphrase-fd 3 3<&0 </dev/null");
         run(&fixture, 0, &format!("cat passphrase | {{ {piped}; }}"));
         let typed = fixture.at_terminal("Passphrase for ", "open sesame", &line("--passphrase"));
@@ -103,11 +103,11 @@ fn a_passphrase_that_opens_an_identity_wraps_no_key() {
     let options = "--passphrase-file passphrase -i id";
     let told = run(&fixture, 2, &format!("$evener encrypt {options} tree new"));
     assert!(told.messages.contains("give --recipient for a fresh one"), "{}", told.messages);
-    // One that opens nothing is refused as before.
+    // A passphrase that opens nothing is refused as before.
     let told =
         run(&fixture, 2, "$evener verify -k my.key --passphrase-file passphrase locked-tree");
     assert!(told.messages.contains("not both"), "{}", told.messages);
-    // A wrong one is named, and nothing asks for another.
+    // A wrong passphrase is named, and the program asks for no other.
     fixture.secret("other", "open barley\n");
     for (identity, tree) in [("id", "ssh-tree"), ("locked-identity", "age-tree")] {
         let line = format!("$evener verify --passphrase-file other -i {identity} {tree}");
@@ -122,7 +122,7 @@ fn a_passphrase_that_opens_an_identity_wraps_no_key() {
     }
 }
 
-/// Each is how somebody's editor or system may have written `open sesame`.
+/// Ways in which an editor or system may have written `open sesame`.
 const ODD: [(&str, &str); 5] = [
     ("\u{feff}open sesame\n", "a byte-order mark at its beginning"),
     ("open sesame\r\n", "the carriage return of CRLF at its end"),
@@ -141,7 +141,7 @@ fn an_odd_passphrase_file_opens_with_and_without_what_is_odd() {
         run(&fixture, 0, &format!("{verify} locked-tree"));
         run(&fixture, 0, &format!("{verify} -i id ssh-tree"));
         run(&fixture, 0, &format!("{verify} -i locked-identity age-tree"));
-        // As it was taken before: the whole line.
+        // Earlier versions took the whole line.
         let line = text.split('\n').next().unwrap();
         fs::write(fixture.path("old.key"), locked(&key, line)).unwrap();
         run(&fixture, 0, &format!("{verify} -k old.key locked-tree"));
@@ -151,7 +151,7 @@ fn an_odd_passphrase_file_opens_with_and_without_what_is_odd() {
 #[test]
 fn a_new_key_has_the_passphrase_that_a_person_types() {
     let Some(fixture) = fixture() else { return };
-    // Each new key takes a second, so all oddities are in one.
+    // Each new key takes a second, so one file has all oddities.
     fixture.secret("all", "\u{feff} open sesame \r\nnot this\n");
     let made = run(&fixture, 0, "$evener keygen --passphrase-file all -o new.key");
     for (_, oddity) in ODD {
@@ -181,7 +181,7 @@ fn openssl_has_its_own_rule() {
             format!("{theirs} -in tree/one | $evener decrypt -q {ours} - - | cmp - tree/one");
         run(&fixture, 0, &line);
     }
-    // Made when no oddity was warned of.
+    // The file was made before oddities were warned of.
     let old = b"Salted__\x23\xe8\x18\x32\xbf\x06\x3a\x03\x09\x63\x63\x8b";
     fs::write(fixture.path("old"), old).unwrap();
     fixture.secret("odd", "\u{feff} correct horse \t\r\n");
@@ -214,7 +214,7 @@ fn what_is_no_passphrase_is_refused_in_one_sentence() {
         }
     }
     assert!(!fixture.path("new.key").exists());
-    // OpenSSL takes any bytes but these.
+    // OpenSSL takes any bytes except these.
     fs::write(fixture.path("none"), b"caf\xE9\n").unwrap();
     let options = format!("{OPENSSL} --iterations 10 --passphrase-file none");
     run(&fixture, 0, &format!("$evener encrypt -q {options} tree/one latin"));

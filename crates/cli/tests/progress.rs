@@ -8,10 +8,10 @@ use std::process::Command;
 use common::{Ended, Fixture, has};
 use serde_json::Value;
 
-/// Runs a program of Python in which `run(columns, feed, arguments)` runs Evener in a terminal of that
-/// many columns and gives `(drawn, status)`: what was drawn, as the lines between two returns of the
-/// cursor, and how it ended. Where `feed` gives bytes, its standard input is a pipe of them; where it is
-/// an open file, that.
+/// Runs a Python program in which `run(columns, feed, arguments)` runs Evener in a terminal with
+/// that many columns and returns `(drawn, status)`: the drawn text, as the lines between two
+/// returns of the cursor, and how it ended. If `feed` is bytes, standard input is a pipe of them;
+/// if it is an open file, standard input is that file.
 fn in_terminal(fixture: &Fixture, program: &str) {
     if !has("python3") {
         evener_skipped::lacking!("there is no python3 to make a terminal");
@@ -79,7 +79,7 @@ def bars(drawn):
     return [line for line in drawn if not line.startswith("evener:")]
 "#;
 
-/// Files that take a while each, on any machine: the passphrase of each is to be stretched.
+/// Files that each take a while on any machine, because the passphrase of each must be stretched.
 fn slow_tree(fixture: &Fixture) {
     fixture.secret("passphrase", "open sesame");
     fs::create_dir(fixture.path("many")).unwrap();
@@ -181,12 +181,12 @@ shown, status = run_raw()
 assert b"PNG" in shown and status == 0, (shown, status)
 "#,
     );
-    // Elsewhere everything is written.
+    // Elsewhere all bytes are written.
     let ended = fixture.expect(0, &["decrypt", "-q", "-k", "my.key", "binary.enc", "-"]);
     assert_eq!(ended.output, b"\x89PNG\r\n\x1a\n\0\0\0");
 }
 
-/// The JSON objects in a text, one a line; other lines are messages.
+/// The JSON objects in a text, one per line; other lines are messages.
 fn objects(text: &str) -> Vec<Value> {
     let lines = text.lines().filter(|line| !line.starts_with("evener: "));
     lines.map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect()
@@ -216,7 +216,7 @@ fn programs_get_one_object_a_line() {
         assert!(last["seconds_left"].is_null(), "{last}");
     }
 
-    // With names, to a descriptor; what is there already stays.
+    // With names, to a descriptor; existing content stays.
     fixture.shell("echo '{\"event\":\"mine\"}' >lines");
     let line = "$evener encrypt -q -v -k my.key --json-progress=/dev/fd/3 tree - 3>>lines";
     assert_eq!(fixture.shell(line).status, Some(2));
@@ -237,7 +237,7 @@ fn programs_get_one_object_a_line() {
 #[test]
 fn the_lines_of_a_pipe_of_unknown_length_have_no_total() {
     let fixture = Fixture::new();
-    // The second line comes when the first has been told of.
+    // The second line comes when the first has been reported.
     let line = r#"
         told() { for turn in $(seq 1000); do grep -qs '"bytes":4,' lines && return; sleep 0.1; done; }
         (echo one; told; echo two) | $evener encrypt -k my.key --json-progress=lines - out
@@ -269,7 +269,7 @@ fn json_never_mixes_with_the_data() {
         assert!(said.contains("--json-progress would mix"), "{line}: {said}");
         assert!(!said.contains("event"), "{line}: {said}");
     }
-    // Where they do not mix, standard output may have them.
+    // Standard output may have the lines if they do not mix with anything.
     let line = "$evener encrypt -q -k my.key --json-progress=/dev/stdout tree sealed";
     let ended = fixture.shell(line);
     let lines = objects(&String::from_utf8(ended.output).unwrap());
@@ -344,13 +344,13 @@ fn lines_are_added_to_nothing_but_lines() {
         assert_eq!(before(place), was, "{arguments:?}");
         assert!(!fixture.path("out").exists());
     }
-    // What was made for them in vain goes again.
+    // A file that was made for them in vain is removed again.
     fixture.expect(2, &["encrypt", "-k", "my.key", "--json-progress=new", "tree/one", "new"]);
     assert!(!fixture.path("new").exists());
     for lines in [1, 2] {
         let option = ["--json-progress=lines", "--overwrite"];
         fixture.expect(0, &[&["encrypt", "-k", "my.key", "tree", "out"], &option[..]].concat());
-        // A slow run tells how far it is, too.
+        // A slow run also reports its progress.
         let told = objects(&String::from_utf8(before("lines")).unwrap());
         assert_eq!(told.iter().filter(|told| told["event"] == "end").count(), lines);
     }

@@ -20,13 +20,13 @@ struct Home {
 }
 
 impl Home {
-    /// `None` where the tests are root's and can't be another user's.
+    /// Returns `None` if the tests run as root and can't switch to another user.
     fn new() -> Option<Home> {
         if geteuid().is_root() && !has("setpriv") {
             evener_skipped::lacking!("setpriv is not there");
             return None;
         }
-        // In memory many files are made quickly, but programs may not run there.
+        // Making many files is quick in memory, but programs may not run there.
         let programs = tempfile::tempdir().unwrap();
         fs::set_permissions(programs.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let (built, program) = (env!("CARGO_BIN_EXE_evener"), programs.path().join("evener"));
@@ -52,7 +52,7 @@ impl Home {
         fs::write(self.path(name), content).unwrap();
     }
 
-    /// Gives all below a directory to the ordinary user.
+    /// Gives everything below a directory to the ordinary user.
     fn give(&self, at: &Path) {
         if geteuid().is_root() {
             for path in [vec![at.to_owned()], below(at)].concat() {
@@ -132,8 +132,8 @@ impl Home {
         fs::remove_dir_all(self.path(tree)).unwrap();
     }
 
-    /// Starts to encrypt many new files of a read-only directory, and returns when one is done. More than
-    /// some can't be, since nobody reads what is told of them.
+    /// Starts to encrypt many new files of a read-only directory, and returns when one is done.
+    /// Only some can be done, because nobody reads the messages about them.
     fn begin_many(&self, options: &str) -> Child {
         self.open("plain");
         for number in 0..150 {
@@ -158,12 +158,12 @@ impl Home {
 
 impl Drop for Home {
     fn drop(&mut self) {
-        // Root could, and others have to.
+        // Root could do without this; others can't.
         self.open(".");
     }
 }
 
-/// Everything below a directory, each directory before what is in it.
+/// Everything below a directory, each directory before its content.
 fn below(directory: &Path) -> Vec<PathBuf> {
     let mut all = Vec::new();
     let mut entries: Vec<_> =
@@ -243,12 +243,12 @@ fn a_directory_that_its_user_has_closed_stays_closed() {
         let ended = home.expect(1, &format!("encrypt -k key {options} plain sealed"));
         let told = "module/new: can't create its output: Permission denied";
         assert!(ended.messages.contains(told), "{options}: {}", ended.messages);
-        // An update gives it the mode of the source in the end.
+        // An update finally gives it the mode of the source.
         if options != "--update" {
             assert_eq!(home.modes("sealed")[1], ("module".to_owned(), 0o555));
         }
     }
-    // Nor is that of a single file the counterpart of another directory.
+    // Likewise, the directory of a single file is not the counterpart of another directory.
     fs::create_dir(home.path("kept")).unwrap();
     home.close("kept");
     home.close("plain");

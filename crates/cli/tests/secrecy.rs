@@ -1,4 +1,4 @@
-//! What the program does to keep keys to itself, and that it works under that.
+//! The program's measures to keep keys secret, and its work under them.
 
 mod common;
 
@@ -26,7 +26,7 @@ fn a_process_with_keys_leaves_no_core_dump() {
         let line = text.lines().find(|line| line.starts_with(start)).unwrap_or_default();
         line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
     };
-    // It has read the key by the time it has read 4 MiB of what it encrypts.
+    // By the time it has read 4 MiB of its source, it has read the key.
     assert_eq!(line(about("limits"), "Max core file size")[4..6], ["0", "0"]);
     let locked = line(about("status"), "VmLck:");
     if line(about("limits"), "Max locked memory")[3] == "unlimited" {
@@ -47,8 +47,8 @@ fn an_ordinary_user_encrypts_and_decrypts() {
         return;
     }
     let fixture = Fixture::new();
-    // Not by this process: another test may just start a program, which would hold the copy open for
-    // writing, and then nothing runs it.
+    // This process must not copy it: another test may be starting a program, which would hold the
+    // copy open for writing, and then nothing could run it.
     assert_eq!(fixture.shell("cp $evener evener").status, Some(0));
     assert_eq!(fixture.shell("chown -R 65534:65534 . && chmod 755 .").status, Some(0));
     let user = "setpriv --reuid=65534 --regid=65534 --clear-groups";
@@ -69,7 +69,7 @@ fn an_ordinary_user_encrypts_and_decrypts() {
         fixture.assert_same_tree("tree", &format!("back-{number}"));
     }
 
-    // Its memory is not its user's to look at.
+    // The process's user can't read its memory.
     let mut command = Command::new("setpriv");
     command.env("HOME", fixture.path(".")).env("XDG_CACHE_HOME", fixture.path("."));
     command.args(user.split(' ').skip(1)).args(["./evener", "encrypt", "-k", "my.key", "-", "x"]);

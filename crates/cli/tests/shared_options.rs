@@ -1,4 +1,4 @@
-//! Options that several commands have in common, at work.
+//! Options that several commands share, in use.
 
 mod common;
 
@@ -72,8 +72,8 @@ fn a_key_is_made_from_files_that_others_may_change_only_on_request() {
     assert!(told.contains("warning: others may change the recipients in team"), "{told}");
 }
 
-/// A line of shell that runs as a user who is not root, in the fixture; `None` where only root could
-/// try.
+/// Runs a shell command line in the fixture as a user other than root; `None` if the tests do not
+/// run as root.
 fn as_nobody(fixture: &Fixture, line: &str) -> Option<Ended> {
     if !rustix::process::geteuid().is_root() || !common::has("setpriv") {
         evener_skipped::skipped!("another user's files: this is not root's process");

@@ -22,12 +22,12 @@ fn a_slash_makes_a_directory() {
     assert_eq!(ended.messages, "evener: no/new/: can't make it: No such file or directory\n");
     let planned = fixture.expect(2, &["encrypt", "-n", "-k", "my.key", "tree/one", "no/new/"]);
     assert_eq!(planned.messages, ended.messages);
-    // A wrapped key lies beside the file.
+    // A wrapped key is beside the file.
     fixture.expect(0, &["encrypt", "-q", "-r", RECIPIENT, "tree/one", "sealed/"]);
     assert_eq!(fixture.names("sealed"), ["one.enc", "one.enc.evener-key.age"]);
     fixture.expect(0, &["decrypt", "-q", "-i", "identity", "sealed/one.enc", "back/"]);
     assert_eq!(fs::read(fixture.path("back/one")).unwrap(), b"the first file");
-    // Where nothing was done, nothing was made.
+    // If nothing was done, nothing was made.
     fs::write(fixture.path("broken.enc"), "not encrypted").unwrap();
     fixture.expect(1, &["decrypt", "-q", "-k", "my.key", "broken.enc", "nothing/"]);
     assert!(!fixture.path("nothing").exists());
@@ -59,7 +59,7 @@ fn several_sources_go_to_one_directory_under_their_names() {
     fixture.expect(0, &["encrypt", "-k", "my.key", "tree", "-q", "single"]);
     assert_eq!(fixture.names("mixed"), ["other", "tree"]);
     assert_eq!(fixture.names("single"), ["deep", "one.enc"]);
-    // A directory that is there needs no slash, when there is no other way to read the line.
+    // An existing directory needs no slash if the line can't be read in another way.
     fs::create_dir(fixture.path("there")).unwrap();
     encrypt(&[], "there");
     assert_eq!(fixture.names("there"), fixture.names("all"));
@@ -81,7 +81,7 @@ fn several_sources_have_one_wrapped_key() {
     fixture.expect(0, &["verify", "-q", "-i", "identity", "all"]);
     fixture.expect(0, &["decrypt", "-q", "-i", "identity", "all", "back"]);
     fixture.assert_same_tree("tree", "back/tree");
-    // As a shell names them, the key is among them.
+    // The key is among the names if a shell lists them.
     fixture.expect(0, &["encrypt", "-q", "-r", RECIPIENT, "tree/one", "note", "flat/"]);
     let ended = fixture.shell("$evener decrypt -i identity flat/* files/");
     assert_eq!(ended.status, Some(0), "{}", ended.messages);
@@ -106,7 +106,7 @@ fn what_is_not_clear_is_refused_before_anything_is_written() {
         ),
         (&["encrypt", "tree/one", "more/one", "all/"], two),
         (&["encrypt", "tree/one", "tree/one", "all/"], two),
-        // Decrypting `all` would meet both.
+        // Decrypting `all` would find both.
         (&["encrypt", "deep", "tree/deep", "all/"], two),
         (&["encrypt", "tree", "more", "all"], "write `all/` to have it made"),
         (&["encrypt", "tree", "more", "file"], "and this is none"),
@@ -163,7 +163,7 @@ fn a_link_in_the_shared_directory_leads_nothing_elsewhere() {
         assert_eq!(fixture.names("elsewhere"), ["three.enc"]);
         let _ = fs::remove_dir_all(fixture.path("store/more"));
     }
-    // So is what was restored into one before.
+    // The same holds for files that were restored into one before.
     fixture.expect(0, &["encrypt", "-q", "-k", "my.key", "tree", "sealed"]);
     fs::create_dir(fixture.path("back")).unwrap();
     symlink("../elsewhere", fixture.path("back/sealed")).unwrap();
@@ -172,7 +172,7 @@ fn a_link_in_the_shared_directory_leads_nothing_elsewhere() {
     assert!(ended.messages.contains("is a symbolic link"), "{}", ended.messages);
     assert_eq!(fixture.names("elsewhere"), ["three.enc"]);
     assert_eq!(fixture.names("back/elsewhere"), ["three"]);
-    // The directory that the user has named may be a link.
+    // The directory that the user named may be a link.
     symlink("store", fixture.path("named")).unwrap();
     fs::remove_file(fixture.path("store/tree")).unwrap();
     fixture.expect(0, &["encrypt", "-q", "-k", "my.key", "tree", "more", "named/"]);

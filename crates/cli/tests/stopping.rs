@@ -1,4 +1,4 @@
-//! Signals at every moment, and what the system does not grant.
+//! Signals at every moment, and resources that the system refuses.
 
 mod common;
 
@@ -18,8 +18,8 @@ fn send(child: &Child, signal: Signal) {
     kill_process(pid, signal).unwrap();
 }
 
-/// Runs a command that would not end, sends it one signal after a while, and checks that this
-/// has ended it.
+/// Runs a command that would not end, sends it one signal after a while, and checks that the signal
+/// ended it.
 fn end_by_one_signal(fixture: &Fixture, arguments: &[&str], after: Duration) {
     let after = after.max(5 * time_to_start(fixture));
     for signal in gentle_signals() {
@@ -51,7 +51,7 @@ fn await_handlers(child: &Child) {
     panic!("the program has set no handlers");
 }
 
-/// How long the program takes to start and end, which is long under emulation.
+/// The time that the program takes to start and end, which is long under emulation.
 fn time_to_start(fixture: &Fixture) -> Duration {
     let begin = Instant::now();
     assert!(fixture.command(&["--version"]).output().unwrap().status.success());
@@ -95,7 +95,7 @@ fn an_abort_is_told() {
 
 const SOON: Duration = Duration::from_millis(300);
 
-/// Many minutes, on any machine.
+/// Many minutes on any machine.
 const FOR_EVER: &str = "2000000000";
 
 #[test]
@@ -109,10 +109,10 @@ fn one_signal_ends_whatever_the_program_is_at() {
         arguments.extend([from, to]);
         arguments
     };
-    // Deriving keys, in the workers and for a pipe.
+    // The program derives keys, in the workers and for a pipe.
     end_by_one_signal(&fixture, &openssl("encrypt", "tree", "sealed"), SOON);
     end_by_one_signal(&fixture, &openssl("encrypt", "tree/one", "-"), SOON);
-    // Reading, when nobody writes, and opening and writing, when nobody reads.
+    // It reads while nobody writes, and opens and writes while nobody reads.
     for name in ["in", "out"] {
         assert!(Command::new("mkfifo").arg(fixture.path(name)).status().unwrap().success());
     }
@@ -127,7 +127,7 @@ fn one_signal_ends_whatever_the_program_is_at() {
 fn a_file_that_claims_to_be_huge_fails_at_once() {
     let fixture = Fixture::new();
     fixture.expect(0, &["encrypt", "-q", "-k", "my.key", "tree/deep/two", "two.enc"]);
-    // As much as the filesystem takes.
+    // The longest file that the filesystem takes.
     let file = File::options().write(true).open(fixture.path("two.enc")).unwrap();
     let length =
         (30..=50).rev().map(|bits| 1_u64 << bits).find(|&length| file.set_len(length).is_ok());
@@ -177,7 +177,7 @@ fn interrupted_at_random_no_file_is_half_there() {
             let length = |tree: &str| fs::metadata(fixture.path(tree).join(name)).unwrap().len();
             assert_eq!(length("out"), length(like), "{arguments:?}: {name} is half there");
         }
-        // Before its work it has nothing to count.
+        // Before its work, the program has nothing to count.
         let had_begun = !messages.is_empty() && messages != "evener: interrupted\n";
         if had_begun || !names.is_empty() {
             let counted = format!("crypted {} file", names.len());
@@ -369,7 +369,7 @@ fn who_hangs_up_stops_the_program_unless_it_is_to_go_on() {
         return;
     }
     let fixture = Fixture::new();
-    // A reader that never comes.
+    // The reader never comes.
     assert!(Command::new("mkfifo").arg(fixture.path("out")).status().unwrap().success());
     for (before, ends) in [("", true), ("trap '' HUP QUIT;", false)] {
         for signal in [Signal::HUP, Signal::QUIT] {
@@ -402,14 +402,14 @@ fn who_hangs_up_stops_the_program_unless_it_is_to_go_on() {
 #[test]
 fn no_signal_leaves_an_unfinished_file() {
     let fixture = Fixture::new();
-    // A filesystem where unfinished files have names.
+    // On this filesystem, unfinished files have names.
     let source = "../files/tests/shim/faults.c";
     let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
     let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
     let mut build = Command::new(compiler);
     build.args(["-shared", "-fPIC", "-O1", "-o"]).arg(fixture.path("shim.so")).arg(source);
     assert!(build.arg("-ldl").status().unwrap().success(), "the shim does not build");
-    // Long enough to be stopped, and without blocks on the disk.
+    // The file is long enough to be stopped, and takes no blocks on the disk.
     fs::create_dir(fixture.path("large")).unwrap();
     File::create(fixture.path("large/zeros")).unwrap().set_len(8 << 30).unwrap();
     fs::create_dir(fixture.path("sealed")).unwrap();
@@ -449,7 +449,7 @@ fn a_closed_standard_output_is_an_error() {
     }
     let ended = fixture.shell("$evener decrypt -k my.key one.enc one >&-");
     assert_eq!(ended.status, Some(0), "{}", ended.messages);
-    // Somebody's wish, and no mistake.
+    // This is a wish of the user's and no mistake.
     assert_eq!(fixture.shell("$evener keygen >/dev/null").status, Some(0));
 }
 
@@ -464,7 +464,7 @@ fn a_closed_standard_input_is_an_error() {
         assert_eq!(ended.messages, "evener: can't read standard input: it is closed\n");
     }
     assert!(!fixture.path("out").exists());
-    // Nobody needs it, and an empty one is a file.
+    // Nobody needs standard input here; and an empty one is a file.
     assert_eq!(fixture.shell("$evener encrypt -k my.key tree sealed <&-").status, Some(0));
     assert_eq!(fixture.shell("$evener encrypt -k my.key - out </dev/null").status, Some(0));
 }
@@ -487,7 +487,7 @@ fn threads_and_memory_that_cant_be_had_are_errors() {
         evener_skipped::skipped!("only root can be another user, with prlimit and setpriv");
         return;
     }
-    // The limit of processes does not bind root.
+    // The limit of processes does not apply to root.
     let owner = Command::new("chown").arg("61234").arg(fixture.path("my.key")).status();
     assert!(owner.unwrap().success());
     fs::set_permissions(fixture.path("."), fs::Permissions::from_mode(0o777)).unwrap();

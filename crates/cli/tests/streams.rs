@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use common::{Fixture, has};
 use rustix::fs::{Mode, OFlags};
 
-/// Held by a test that uses the machine's loop devices: one at a time.
+/// Held by a test that uses the machine's loop devices, so that only one does at a time.
 static DEVICES: Mutex<()> = Mutex::new(());
 
 #[test]
@@ -35,7 +35,7 @@ fn a_fifo_is_read_from_beginning_to_end() {
         let line = format!("cat {sealed} > fifo & $evener verify -k my.key fifo");
         assert_eq!(fixture.shell(&line).status, Some(0));
     }
-    // It has no name to keep, no time, and can't be removed for its content.
+    // A FIFO has no name to keep and no time, and can't be removed for its content.
     let ended = fixture.expect(2, &["encrypt", "-k", "my.key", "fifo", "tree"]);
     assert!(ended.messages.contains("name the file in tree that it goes to"), "{ended:?}");
     let ended = fixture.expect(2, &["encrypt", "--remove-source", "-k", "my.key", "fifo", "out"]);
@@ -84,7 +84,7 @@ fn a_stream_makes_do_with_the_memory_there_is() {
     fixture.expect(0, &["keygen", "--format", "tink", "-o", "tink.key"]);
     let encrypt = "cat tree/deep/two tree/deep/two tree/deep/two tree/deep/two tree/deep/two | \
                    $evener encrypt -q -k tink.key -j 4 - - --memory";
-    // Each chunk is 1 MiB, and takes as much for what comes out of it.
+    // Each chunk is 1 MiB, and its output needs as much.
     let ended = fixture.shell(&format!("{encrypt} 1M"));
     assert_eq!(ended.status, Some(2), "{}", ended.messages);
     assert!(ended.messages.contains("allow them with --memory 2M"), "{}", ended.messages);
@@ -103,7 +103,7 @@ fn a_file_that_changes_on_its_way_into_a_pipe_is_told() {
     let mut command = fixture.command(&["encrypt", "-k", "my.key", "long", "-"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut output = child.stdout.take().unwrap();
-    // It has begun, and waits for the pipe to be read.
+    // The program has begun, and waits for the pipe to be read.
     output.read_exact(&mut [0; 1000]).unwrap();
     let long = fs::File::options().write(true).open(fixture.path("long")).unwrap();
     long.set_len(9 << 20).unwrap();
@@ -127,12 +127,12 @@ fn a_device_is_written_only_where_nobody_uses_it() {
     };
     let device = String::from_utf8(attached.stdout).unwrap().trim().to_owned();
     let ended = fixture.run(&["encrypt", "-k", "my.key", &device, &device]);
-    // Opened exclusively, as by a mounted file system.
+    // The device is opened exclusively, as by a mounted file system.
     let alone = OFlags::RDWR | OFlags::EXCL | OFlags::CLOEXEC;
     let held = rustix::fs::open(device.as_str(), alone, Mode::empty()).unwrap();
     let used = fixture.run(&["encrypt", "-k", "my.key", "tree/one", &device]);
     drop(held);
-    // A child that another test was starting has a copy of the descriptor until it executes its
+    // A child that another test is starting has a copy of the descriptor until it executes its
     // program.
     let until = Instant::now() + Duration::from_secs(20);
     let free = loop {

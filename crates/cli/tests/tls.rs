@@ -1,4 +1,4 @@
-//! `evener tls`: what is said, and what becomes of what it makes, whatever a program or a user does.
+//! `evener tls`: its messages, and what becomes of its files, whatever a program or a user does.
 
 mod common;
 
@@ -19,7 +19,7 @@ fn a_program_to_check_that_is_not_there_is_named() {
     assert_eq!(ended.messages, told);
 }
 
-/// Anybody can put files into /dev/shm.
+/// Anyone can put files into /dev/shm.
 #[test]
 fn a_configuration_without_an_end_is_refused() {
     let fixture = Fixture::new();
@@ -60,7 +60,7 @@ fn what_others_leave_behind_is_no_failure_of_tls_status() {
     assert!(ended.messages.contains(&told), "{}", ended.messages);
 }
 
-/// A script sees how the program has ended, and nothing is left of the configuration.
+/// A script sees how the program ended, and nothing of the configuration remains.
 #[test]
 fn a_checked_program_says_how_it_ended() {
     let fixture = Fixture::new();
@@ -87,13 +87,13 @@ fn a_checked_program_says_how_it_ended() {
     }
 }
 
-/// Nothing is left once that is told, however long it takes; until then no signal ends it.
+/// Nothing remains once the end is reported, however long it takes; until then no signal ends it.
 #[test]
 fn a_checked_programs_directory_is_removed_before_its_end_is_told() {
     let fixture = Fixture::new();
     fs::create_dir(fixture.path("temporary")).unwrap();
     let (mut reader, mut writer) = std::io::pipe().unwrap();
-    // Nothing more goes into a pipe that is full.
+    // A full pipe takes nothing more.
     fcntl_setfl(&writer, OFlags::NONBLOCK).unwrap();
     while writer.write(&[b'.'; 4096]).is_ok() {}
     while writer.write(b".").is_ok() {}
@@ -133,7 +133,7 @@ fn a_checked_program_may_open_as_many_files_as_without_evener() {
     assert_eq!(String::from_utf8_lossy(&ended.output), "333\n", "{}", ended.messages);
 }
 
-/// What is in its place then is not removed.
+/// Whatever replaces the directory is not removed.
 #[test]
 fn a_checked_programs_directory_that_cant_be_removed_is_told() {
     let fixture = Fixture::new();
@@ -146,7 +146,7 @@ fn a_checked_programs_directory_that_cant_be_removed_is_told() {
     fs::remove_file(place.trim_end()).unwrap();
 }
 
-/// The files of a system with a service of each kind, in which `evener.cnf` loads Evener.
+/// The files of a system with a service of each kind, whose `evener.cnf` loads Evener.
 fn system(units: &[&str]) -> Fixture {
     let fixture = Fixture::new();
     for unit in units {
@@ -161,7 +161,7 @@ fn system(units: &[&str]) -> Fixture {
     fixture
 }
 
-/// Runs `evener tls ACTION --root ROOT` with more words.
+/// Runs `evener tls ACTION --root ROOT` with more arguments.
 fn on_system(fixture: &Fixture, action: &str, words: &[&str]) -> Ended {
     let root = fixture.path("root");
     fixture.run(&[&["tls", action, "--root", root.to_str().unwrap()], words].concat())
@@ -189,7 +189,7 @@ fn a_service_is_enabled_and_disabled_by_a_file_beside_its_unit() {
         assert!(check.ends_with(" tls check --config /etc/ssl/evener.cnf"), "{text}");
     }
     assert!(!fixture.path(&unit("openvpn-client@")).exists());
-    // It is written again, and what somebody else wrote is not touched.
+    // Evener rewrites its own file, and leaves others' files alone.
     assert_eq!(on_system(&fixture, "enable", &["--write", "openvpn"]).status, Some(0));
     fs::create_dir_all(fixture.path(&unit("nginx"))).unwrap();
     fs::write(fixture.path(&(unit("nginx") + "/evener.conf")), "[Service]\n").unwrap();
@@ -232,7 +232,7 @@ fn a_service_that_clears_its_environment_is_enabled_in_its_own_settings() {
         fs::write(fixture.path("root").join(file), "# mine\n").unwrap();
     }
     for (service, file, line) in files {
-        // Twice is once.
+        // Doing it twice has the same result as once.
         for _ in 0..2 {
             let ended = on_system(&fixture, "enable", &["--write", service]);
             assert_eq!(ended.status, Some(0), "{service}: {}", ended.messages);
@@ -260,7 +260,7 @@ fn a_service_that_clears_its_environment_is_enabled_in_its_own_settings() {
     assert!(!fixture.path("root").join(place).exists());
 }
 
-/// What is printed does the same when a shell runs it.
+/// The printed commands do the same when a shell runs them.
 #[test]
 fn the_printed_commands_enable_and_disable() {
     let fixture = system(&["redis-server"]);
@@ -295,7 +295,7 @@ fn a_configuration_that_servers_cant_use_is_named() {
     assert!(ended.messages.contains(told), "{}", ended.messages);
     fs::remove_file(&config).unwrap();
     assert_eq!(on_system(&fixture, "enable", &["nginx"]).status, Some(2));
-    // To undo it none is needed.
+    // Undoing needs none.
     assert_eq!(on_system(&fixture, "disable", &["nginx"]).status, Some(0));
 }
 
@@ -304,7 +304,7 @@ fn a_process_that_runs_is_looked_at() {
     let fixture = Fixture::new();
     let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
     let number = child.id().to_string();
-    // It has its own name a moment after it was begun.
+    // The process gets its own name a moment after its start.
     while fs::read_to_string(format!("/proc/{number}/comm")).unwrap() != "sleep\n" {
         std::thread::yield_now();
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use common::Fixture;
 use rustix::process::{Pid, Signal, kill_process};
 
-/// SoftHSM with a token `evener`, behind a module that has faults.
+/// SoftHSM with a token `evener`, behind a faulty module.
 struct Token {
     fixture: Fixture,
     engine: String,
@@ -19,7 +19,7 @@ struct Token {
 }
 
 impl Token {
-    /// `None` where SoftHSM or a compiler is not installed.
+    /// Returns `None` if SoftHSM or a compiler is not installed.
     fn new() -> Option<Token> {
         let Some(module) = MODULES.iter().map(Path::new).find(|path| path.exists()) else {
             evener_skipped::lacking!("SoftHSM2 is not installed (Debian: softhsm2)");
@@ -53,7 +53,7 @@ impl Token {
         Some(Token { fixture, engine, module })
     }
 
-    /// Encrypts a file that the cores do alone, while a token is there.
+    /// Encrypts a file that the cores process alone, while a token is there.
     fn encrypt(&self, target: &str, settings: &[(&str, &str)]) -> Command {
         let engines = ["--engine", &self.engine, "--engine", "cpu"];
         let words = [&["encrypt", "-k", "my.key"], &engines[..], &["tree/one", target]].concat();

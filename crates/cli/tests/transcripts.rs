@@ -1,4 +1,4 @@
-//! The command line as readable transcripts: every `tests/cmd/*.md` is run as it stands there.
+//! The command line as readable transcripts: every `tests/cmd/*.md` is run as written.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -20,13 +20,13 @@ fn transcripts() {
             cases.skip("tests/cmd/openssl.md");
         }
     }
-    // For the shell.
+    // The shell needs the path.
     let directory = program.parent().expect("the program is in a directory").to_owned();
     let path = env::join_paths(std::iter::once(directory).chain(directories())).unwrap();
     cases.env("PATH", path.to_str().expect("the path is UTF-8"));
     cases.env("LC_ALL", "C");
     cases.env("COLUMNS", "100");
-    // What is learnt here is none of the user's.
+    // Nothing learnt here may get into the user's directories.
     let cache = tempfile::tempdir().expect("there is a place for temporary files");
     for name in ["XDG_CACHE_HOME", "XDG_STATE_HOME"] {
         cases.env(name, cache.path().to_str().expect("the path is UTF-8"));

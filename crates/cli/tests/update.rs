@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use common::{Fixture, RECIPIENT, has};
 
-/// Waits until the filesystem's clock has gone on, so that what comes now is newer than what was.
+/// Waits until the filesystem's clock has advanced, so that later files are newer than earlier
+/// ones.
 fn let_time_pass(fixture: &Fixture) {
     let changed = |name: &str| {
         fs::write(fixture.path(name), "").unwrap();
@@ -47,7 +48,7 @@ fn an_update_says_what_it_did() {
     let told = "evener: sealed/deep/two.enc: its source has gone, so it would be deleted\n\
                 evener: sealed/new.enc: its source has gone, so it would be deleted\n\
                 evener: would encrypt 0 files, 0 B; 1 unchanged; 2 to delete\n";
-    // Whether the update before was in the same tick as its source is chance.
+    // The earlier update may have been in the same tick as its source.
     let same = ended.messages.replace("would encrypt 1 file, 15 B; 1 to update", UNCHANGED);
     let same = same.replace("evener: would update tree/one\n", "");
     assert_eq!(same, told);
@@ -150,15 +151,15 @@ fn an_updated_tree_keeps_its_one_key() {
     fixture.expect(0, &[&key[..], &["tree", "moved"]].concat());
 }
 
-/// A file system in an image, mounted at `mount`; unmounted again in the end.
+/// A file system in an image, mounted at `mount`, and unmounted again in the end.
 struct Image {
     mount: std::path::PathBuf,
-    /// The loop device, for a driver that takes no plain file.
+    /// The loop device, for a driver that does not accept a plain file.
     device: Option<String>,
 }
 
 impl Image {
-    /// `None`, told aloud, where this machine can't make or mount it.
+    /// Returns `None`, with a message, if this machine can't make or mount it.
     fn new(fixture: &Fixture, make: &[&str], mount: &[&str]) -> Option<Image> {
         let image = fixture.path("image");
         fs::File::create(&image).unwrap().set_len(20 << 20).unwrap();
@@ -198,7 +199,7 @@ impl Drop for Image {
     }
 }
 
-/// A file system that finds a name however its letters are written, and lists it otherwise.
+/// This file system finds a name in any case, and lists it in another one.
 #[test]
 fn where_names_ignore_case_nothing_that_is_wanted_is_deleted() {
     let fixture = Fixture::new();
@@ -223,7 +224,7 @@ fn where_names_ignore_case_nothing_that_is_wanted_is_deleted() {
     assert!(fixture.path("mount/d/Deep2/Other.enc").exists());
 }
 
-/// A file system that gives one file a number for each way to write its name.
+/// This file system gives a file a different number for each spelling of its name.
 #[test]
 fn two_sources_never_share_an_output() {
     let fixture = Fixture::new();
@@ -237,7 +238,7 @@ fn two_sources_never_share_an_output() {
         let ended = fixture.expect(1, &["encrypt", "-k", "my.key", option, "two", "mount/d"]);
         assert!(ended.messages.contains("the two names are one"), "{option}: {}", ended.messages);
     }
-    // A directory that was renamed in case only, with a foreign file in its counterpart.
+    // A directory was renamed in case only, with a foreign file in its counterpart.
     fixture.expect(0, &["encrypt", "-q", "-k", "my.key", "tree", "mount/t"]);
     fs::rename(fixture.path("tree/deep"), fixture.path("tree/DEEP")).unwrap();
     let update = ["encrypt", "-k", "my.key", "--update", "--delete", "-y", "tree", "mount/t"];
@@ -246,7 +247,7 @@ fn two_sources_never_share_an_output() {
     assert!(fixture.path("mount/t/deep/two.enc").exists());
 }
 
-/// What was done of two files whose names are one where they go to, as the document counts it.
+/// The document's counts for two files whose names are the same in the target.
 fn counts(fixture: &Fixture, options: &[&str], names: [&str; 2]) -> [u64; 5] {
     let command = [&["encrypt", "--json", "-k", "my.key"], options, &names].concat();
     let document = fixture.expect(1, &command).document();
@@ -256,7 +257,8 @@ fn counts(fixture: &Fixture, options: &[&str], names: [&str; 2]) -> [u64; 5] {
     [done, updated, count("files_unchanged"), count("directories"), failures]
 }
 
-/// Each source is counted once, as done or as failed, and as many are done as outputs are there.
+/// Each source is counted once, as done or as failed, and the number done equals the number of
+/// outputs.
 #[test]
 fn names_that_are_one_are_counted_as_one() {
     let makers = [
@@ -275,14 +277,14 @@ fn names_that_are_one_are_counted_as_one() {
             let ends = ["three", &*target];
             assert_eq!(counts(&fixture, options, ends), [1, 0, 0, 1, 2], "{make:?} {options:?}");
             assert_eq!(fixture.names(&target).len(), 1, "{make:?} {options:?}");
-            // Now something is there before.
+            // Now something exists beforehand.
             let again = counts(&fixture, &["--overwrite"], ends);
             assert_eq!(again, [1, 0, 0, 1, 2], "{make:?} {options:?}");
             let planned = counts(&fixture, &["--overwrite", "-n"], ends);
             assert_eq!(planned, [1, 0, 0, 1, 2], "{make:?} {options:?}");
             assert_eq!(fixture.names(&target).len(), 1, "{make:?} {options:?}");
         }
-        // Symbolic links, where there are any.
+        // Symbolic links, if there are any.
         if make[0] == "mkfs.ntfs" {
             fs::create_dir(fixture.path("links")).unwrap();
             for (name, text) in [("Link", "a"), ("link", "b")] {
@@ -299,7 +301,7 @@ fn names_that_are_one_are_counted_as_one() {
             ]);
             assert_eq!((ended.status, &ended.document()["symlinks"]), (Some(1), &1.into()));
         }
-        // Two directories of which one would take the other's files.
+        // Two directories, one of which would take the other's files.
         for (name, file) in [("Deep", "one"), ("DEEP", "one"), ("DEEP", "two")] {
             fs::create_dir_all(fixture.path("pair").join(name)).unwrap();
             fs::write(fixture.path("pair").join(name).join(file), name).unwrap();

@@ -1,4 +1,4 @@
-//! Success is proved outside of the process that loads the code of others.
+//! Success is proved from outside the process that loads foreign code.
 
 mod common;
 
@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 use common::provider::{ENGINE, FILES, build, command, run};
 use common::{Ended, Fixture};
 
-/// A call in the midst of the work, and not in the test with known answers.
+/// A call in the midst of the work, after the test with known answers.
 const MIDST: usize = 20;
 
-/// Checks that each output there is whole, and tells how many there are.
+/// Checks that each existing output is whole, and returns their number.
 fn whole_outputs(fixture: &Fixture) -> usize {
     let names = if fixture.path("out").exists() { fixture.names("out") } else { Vec::new() };
     for name in &names {
-        // A salt, and padding.
+        // The length includes a salt and padding.
         assert_eq!(
             fs::metadata(fixture.path("out").join(name)).unwrap().len(),
             16 + 3008,
@@ -47,7 +47,7 @@ fn work_that_is_done_is_a_success_whatever_the_code_does_at_the_end() {
     fixture.assert_same_tree("many", "back");
 }
 
-/// As in a container without an init, whose processes are of a group that has no number there.
+/// In a container without an init, processes can be of a group that has no number there.
 #[test]
 fn a_process_group_that_leads_outside_of_the_namespace_will_do() {
     let fixture = Fixture::new();
@@ -110,13 +110,13 @@ fn code_that_closes_the_programs_descriptors_makes_no_success() {
     let told =
         "code that engine `openssl:provider=counting,path=.` loads may have ended it, or closed";
     for (code, told) in [
-        // The way to the witness alone; and a file in its place.
+        // The connection to the witness alone; and a file in its place.
         ("close(LAST);", told),
         (
             "int file = open(\"victim\", O_CREAT | O_RDWR, 0600); dup2(file, LAST); close(file);",
             told,
         ),
-        // All.
+        // All descriptors.
         (
             "for (int file = 0; file <= LAST; file++) close(file);",
             "did not say that the work was done",
@@ -144,7 +144,7 @@ fn code_that_closes_the_programs_descriptors_makes_no_success() {
     }
 }
 
-/// The next descriptor that is opened takes the number, and a message would go into its file.
+/// The next descriptor that is opened gets the number, and a message would go into its file.
 #[test]
 fn no_message_goes_into_an_output_after_standard_descriptors_are_closed() {
     for number in [0, 1, 2] {
@@ -158,7 +158,7 @@ fn no_message_goes_into_an_output_after_standard_descriptors_are_closed() {
         if !build(&fixture, &code) {
             return;
         }
-        // Each file is told in a line of messages, when its output is done.
+        // Each file has a line of messages, once its output is done.
         let ended = run(
             &fixture,
             &["encrypt", "-v", "-j", "1", "--remove-source", "--json", "many", "out"],
@@ -198,7 +198,7 @@ fn code_that_reads_standard_input_takes_nothing_from_the_source() {
     assert!(opened.output == plain, "{} of {} bytes", opened.output.len(), plain.len());
 }
 
-/// What is abandoned in a driver may crash when the process ends; here whatever ends it does.
+/// Work abandoned in a driver may crash when the process ends; here anything that ends it does.
 #[test]
 fn a_crash_after_the_word_of_completion_changes_nothing() {
     let fixture = Fixture::new();
@@ -218,7 +218,8 @@ fn a_crash_after_the_word_of_completion_changes_nothing() {
     }
 }
 
-/// Threads in a driver may leave it no core to end on. Who reads its output does not wait for its end.
+/// Threads in a driver may leave it no core to end on. Readers of its output do not wait for its
+/// end.
 #[test]
 fn a_process_that_ends_late_keeps_nobody_waiting() {
     let fixture = Fixture::new();
@@ -234,7 +235,7 @@ fn a_process_that_ends_late_keeps_nobody_waiting() {
     assert!(ended.output.len() > 3000, "{}", ended.output.len());
 }
 
-/// Compiles a library in which the process that works ends with this code.
+/// Compiles a library in which the working process ends with this code.
 fn build_ending(fixture: &Fixture, code: &str) {
     let code = format!(
         "
@@ -262,7 +263,7 @@ fn with_ending(fixture: &Fixture, arguments: &[&str]) -> Command {
     command
 }
 
-/// What a driver for GPUs does when it is looked for.
+/// A driver for GPUs does this when it is looked for.
 #[test]
 fn commands_that_look_for_engines_have_a_witness_too() {
     let code = "#include <unistd.h>\nint cuInit(unsigned flags) { (void)flags; _exit(0); }";

@@ -1,4 +1,4 @@
-//! Signals, terminals and shells where a witness watches the process that works.
+//! Signals, terminals and shells, with a witness that watches the working process.
 
 mod common;
 
@@ -13,15 +13,15 @@ use common::provider::{ENGINE, build, command, run};
 use common::{Ended, Fixture, has};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-/// The provider does its work and no more.
+/// The provider does its work and nothing else.
 const NOTHING: &str = "static void act(int call) { (void)call; }";
 
-/// Encrypts a pipe, of which it has read something.
+/// Encrypts a pipe, and returns once it has read some of it.
 fn start(fixture: &Fixture, json: &str) -> Child {
     let mut command = command(fixture, &["encrypt", json, "-", "piped"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.process_group(0).spawn().unwrap();
-    // More than a pipe holds: when it is written, some of it was read.
+    // This is more than a pipe holds: once it is written, the program has read some of it.
     child.stdin.as_mut().unwrap().write_all(&vec![1; 8 << 20]).unwrap();
     child
 }
@@ -30,14 +30,14 @@ fn send(process: u32, signal: Signal) {
     kill_process(Pid::from_raw(process.cast_signed()).unwrap(), signal).unwrap();
 }
 
-/// The process that works.
+/// The working process.
 fn worker(witness: &Child) -> u32 {
     let id = witness.id();
     let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
     children.trim().parse().unwrap()
 }
 
-/// The state of a process, as proc(5) has it; `None` once it has ended.
+/// The state of a process in the format of proc(5); `None` once it has ended.
 fn state(process: u32) -> Option<char> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     stat.rsplit_once(") ")?.1.chars().next().filter(|&state| state != 'Z' && state != 'X')
@@ -67,7 +67,7 @@ fn signals_do_what_they_do_without_a_witness() {
     ] {
         let mut child = start(&fixture, "--json");
         let worker = worker(&child);
-        // Its end would be the end of the work.
+        // The end of the input would end the work.
         let input = child.stdin.take();
         send(if to_worker { worker } else { child.id() }, signal);
         let output = child.wait_with_output().unwrap();
@@ -113,7 +113,7 @@ fn both_processes_stop_and_go_on_together() {
     }
     let mut child = start(&fixture, "-q");
     let worker = worker(&child);
-    // To one of the two, or to both.
+    // The signal goes to one of the two, or to both.
     for (stopped, signal) in [
         (Some(child.id()), Signal::TSTP),
         (Some(worker), Signal::TSTP),
@@ -163,7 +163,7 @@ fn keys_come_from_descriptors_of_the_shell() {
     assert_eq!(fs::read(fixture.path("opened")).unwrap(), vec![7; 3000]);
 }
 
-/// Runs a program of Python on the tests' directory.
+/// Runs a Python program in the tests' directory.
 fn python(fixture: &Fixture, program: &str) {
     let mut command = Command::new("python3");
     command.args(["-c", program, env!("CARGO_BIN_EXE_evener"), ENGINE]);

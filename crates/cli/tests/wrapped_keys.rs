@@ -1,4 +1,4 @@
-//! Keys that are wrapped with age and lie beside what they encrypt.
+//! Keys that are wrapped with age and kept beside the files that they encrypt.
 
 mod common;
 
@@ -19,7 +19,7 @@ fn a_tree_carries_its_wrapped_key() {
     fixture.expect(0, &["decrypt", "-i", "identity", "sealed", "restored"]);
     fixture.assert_same_tree("tree", "restored");
 
-    // A part of the tree takes the tree's key by its name.
+    // A part of the tree takes the tree's key if it is named.
     let key = ["-k", "sealed/evener-key.age"];
     fixture.expect(0, &["verify", key[0], key[1], "-i", "identity", "sealed/deep"]);
     let file = "sealed/deep/two.enc";
@@ -40,7 +40,7 @@ fn age_opens_the_wrapped_key_and_makes_others() {
     let opened = Ended::of(&mut age);
     assert!(opened.output.starts_with(b"evener-key:v1:cobblestone-256:"), "{opened:?}");
 
-    // What age shows is a key file, and a key file that age wraps can be used.
+    // The text that age shows is a key file, and a key file that age wraps can be used.
     fixture.secret("opened.key", std::str::from_utf8(&opened.output).unwrap());
     fixture.expect(0, &["verify", "-k", "opened.key", "sealed"]);
     let line = format!("age -a -r {RECIPIENT} -o armoured.key opened.key");
@@ -72,8 +72,8 @@ fn a_later_run_adds_a_key_or_reuses_the_one_that_it_can_open() {
 #[test]
 fn a_planted_key_is_never_encrypted_with() {
     let fixture = Fixture::new();
-    // Somebody who can write to the place makes keys and wraps them for the owner, whose recipient
-    // is no secret; or leaves them in plain text, for their owner alone.
+    // An attacker who can write to the place makes keys and wraps them for the owner, whose
+    // recipient is no secret; or leaves them in plain text, for their owner alone.
     fs::create_dir(fixture.path("sealed")).unwrap();
     let made = fixture.expect(0, &["keygen"]).output;
     fixture.secret("planted.key", std::str::from_utf8(&made).unwrap());
@@ -83,7 +83,7 @@ fn a_planted_key_is_never_encrypted_with() {
     fs::create_dir(fixture.path("sealed/evener-key-3.age")).unwrap();
     fs::copy(fixture.path("sealed/evener-key.age"), fixture.path("planted.age")).unwrap();
 
-    // Without --recipient there is nothing to encrypt with.
+    // Without --recipient there is no key to encrypt with.
     let refused = fixture.expect(2, &["encrypt", "-i", "identity", "tree", "sealed"]);
     assert!(refused.messages.contains("may be somebody else's"), "{refused:?}");
     assert!(refused.messages.contains("--key sealed/evener-key.age"), "{refused:?}");
@@ -97,7 +97,7 @@ fn a_planted_key_is_never_encrypted_with() {
     fixture.expect(2, &[&["verify"], &planted[..], &["sealed"]].concat());
     fixture.expect(0, &["verify", "-k", "sealed/evener-key-2.age", "-i", "identity", "sealed"]);
 
-    // The same when the run is continued and the key's own file was replaced meanwhile.
+    // The same holds when the run is continued and the key's own file was replaced meanwhile.
     fs::rename(fixture.path("sealed/evener-key.age"), fixture.path("sealed/evener-key-2.age"))
         .unwrap();
     fs::write(fixture.path("tree/three"), "later").unwrap();
@@ -105,7 +105,7 @@ fn a_planted_key_is_never_encrypted_with() {
     fixture.expect(0, &resume);
     let three = ["sealed/three.enc", "-"];
     fixture.expect(2, &[&["decrypt"], &planted[..], &three].concat());
-    // A key that is given by name is used: the user says whose it is.
+    // A named key is used: the user vouches for it.
     let named = ["-k", "sealed/evener-key-2.age", "-i", "identity", "--overwrite"];
     fixture.expect(0, &[&["encrypt"], &named[..], &["tree", "sealed"]].concat());
 }
@@ -144,13 +144,13 @@ fn a_key_of_another_place_or_for_others_is_left_alone() {
     let copied = ["-k", "private/evener-key.age", "-i", "identity"];
     fixture.expect(2, &[&["verify"], &copied[..], &["private"]].concat());
     fixture.expect(0, &["verify", "-i", "identity", "private"]);
-    // Nor from one file to another in the same directory.
+    // Nor does it work from one file to another in the same directory.
     fixture.expect(0, &[&shared[..], &["tree/one", "one.enc"]].concat());
     let beside = [fixture.path("one.enc.evener-key.age"), fixture.path("two.enc.evener-key.age")];
     fs::copy(&beside[0], &beside[1]).unwrap();
     fixture.expect(2, &["encrypt", "-i", "identity", "tree/one", "two.enc"]);
 
-    // In its own place it is for those that it was made for, in any order, by any name.
+    // In its own place the key is for its original recipients, in any order, by any name.
     fs::write(fixture.path("tree/three"), "later").unwrap();
     std::os::unix::fs::symlink("shared", fixture.path("link")).unwrap();
     let same = ["-r", STRANGER, "-r", RECIPIENT, "-i", "identity", "--resume", "tree", "link"];
@@ -245,11 +245,11 @@ fn a_passphrase_wraps_a_tree_and_comes_from_a_descriptor() {
     let refused = fixture.expect(2, &["verify", "--passphrase-file", "other", "sealed"]);
     assert!(refused.messages.contains("does not open"), "{}", refused.messages);
 
-    // The same passphrase goes on with the same key; another one does not make a second.
+    // The same passphrase continues with the same key; another one does not make a second.
     fs::write(fixture.path("tree/three"), "later").unwrap();
     let resume = ["encrypt", "--resume", "--passphrase-file"];
     fixture.expect(2, &[&resume[..], &["other", "tree", "sealed"]].concat());
-    // A key that somebody else put there is not encrypted with, even if it was there first.
+    // Another user's key is not used to encrypt, even if it was there first.
     fs::rename(fixture.path("sealed/evener-key.age"), fixture.path("sealed/evener-key-2.age"))
         .unwrap();
     fixture.expect(0, &["keygen", "-r", RECIPIENT, "-o", "sealed/evener-key.age"]);

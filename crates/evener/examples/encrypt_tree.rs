@@ -1,4 +1,4 @@
-//! Encrypts a tree, verifies it and decrypts it. Done again, it encrypts what is new.
+//! Encrypts a tree, verifies it and decrypts it. When run again, it encrypts new files.
 //!
 //!     cargo run --example encrypt_tree KEY SOURCE SEALED BACK
 
@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("usage: encrypt_tree KEY SOURCE SEALED BACK".into());
     };
     if !key_file.exists() {
-        // Without this file nothing comes back.
+        // Without this file the data can't be decrypted.
         let key = KeyMaterial::generate(KeyFormat::default())?;
         keys::create(key_file, key.to_text().as_bytes())?;
     }
@@ -47,7 +47,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Where files failed, the error's report lists them; all others are done.
+/// If files failed, the error's report lists them; all others are done.
 fn told(result: Result<Report, OperationError>) -> Result<(), OperationError> {
     if let Err(OperationError::Incomplete(report)) = &result {
         report.failures.iter().for_each(|failure| eprintln!("{failure}"));

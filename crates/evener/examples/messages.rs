@@ -12,7 +12,7 @@ const LENGTH: usize = 1_500;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let aead = Aead::new(Cipher::Aes256Gcm, &Aead::generate_key(Cipher::Aes256Gcm)?)?;
-    // The prefix is this sender's; another one with the same key takes another.
+    // The prefix belongs to this sender; another sender with the same key takes another prefix.
     let mut nonces = NonceSequence::counter(*b"ex-1");
 
     let messages: Vec<Vec<u8>> = (0..COUNT).map(|number| vec![number as u8; LENGTH]).collect();

@@ -1,5 +1,5 @@
-//! An engine of one's own: two jobs at a time, which OpenSSL does here in the place of a device.
-//! Evener checks its results, as those of all modules, and gives its work to others if it fails.
+//! A custom engine that processes two jobs at a time; OpenSSL stands in for a device here. Evener
+//! checks its results, as it does for all modules, and gives its work to other engines if it fails.
 //!
 //!     cargo run --example own_engine
 
@@ -35,8 +35,8 @@ impl Engine for TwoAtATime {
 struct Two(Box<dyn Session>);
 
 impl Session for Two {
-    /// A job that a device can't do is rejected in its outcome. An error leaves the jobs to others
-    /// that are still pending.
+    /// A job that a device can't process is rejected in its outcome. An error leaves the jobs that
+    /// are still pending to other engines.
     fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
         batch.chunks_mut(2).try_for_each(|jobs| self.0.process(jobs))
     }

@@ -1,4 +1,4 @@
-//! Encrypts or decrypts standard input to standard output. Only what is authentic is written.
+//! Encrypts or decrypts standard input to standard output. Only authentic data is written.
 //!
 //!     tar c photos | cargo run --example pipe encrypt KEY > photos.tar.enc
 

@@ -8,7 +8,7 @@ use evener_files::{Failure, FileError, Operation, RandomAccess, buffer, random_a
 use crate::Evener;
 
 impl Evener {
-    /// How many bytes [`Evener::seal`] makes of `length` bytes.
+    /// Returns how many bytes [`Evener::seal`] makes of `length` bytes.
     ///
     /// # Errors
     /// When the format can't hold this length.
@@ -17,9 +17,9 @@ impl Evener {
     }
 
     /// Encrypts the content of a file in memory into `sealed`, which has room for
-    /// [`sealed_length`](Evener::sealed_length) bytes, and returns how many it wrote: the content of an
-    /// encrypted file. All engines work on its chunks, guarded as in [`Evener::process`]; what one that
-    /// computed wrong results has done is done again.
+    /// [`sealed_length`](Evener::sealed_length) bytes, and returns the number of bytes written. The
+    /// result is the content of an encrypted file. All engines work on its chunks, guarded as in
+    /// [`Evener::process`]; chunks from an engine that computed wrong results are computed again.
     ///
     /// ```
     /// # use evener::{Evener, keys::{KeyFormat, KeyMaterial}};
@@ -42,19 +42,19 @@ impl Evener {
         buffer::seal(&self.keys, plaintext, sealed, &options)
     }
 
-    /// Decrypts the content of an encrypted file in memory into `plaintext`, for which as many bytes as
-    /// `sealed` has are enough, and returns its length. As [`Evener::seal`].
+    /// Decrypts the content of an encrypted file in memory into `plaintext`, for which the length
+    /// of `sealed` is always enough, and returns its length. Otherwise like [`Evener::seal`].
     ///
     /// # Errors
-    /// When no key fits, any chunk is not authentic or the end is missing, and as [`Evener::seal`]. Nothing is
-    /// left in `plaintext` then.
+    /// When no key fits, any chunk is not authentic or the end is missing, and as [`Evener::seal`].
+    /// Nothing is left in `plaintext` then.
     pub fn open(&self, sealed: &[u8], plaintext: &mut [u8]) -> Result<usize, FileError> {
         let (options, _) = self.seated(Operation::Decrypt)?;
         buffer::open(&self.keys, sealed, plaintext, &options)
     }
 
-    /// Opens an encrypted file of which any part can be read, on the first selected engine that has the cipher.
-    /// A module has its guard; it does not wait at its gate.
+    /// Opens an encrypted file for reading any part of it, on the first selected engine that has
+    /// the cipher. A module has its guard; it does not wait at its gate.
     ///
     /// ```no_run
     /// # use std::io::{Read, Seek, SeekFrom};
@@ -67,7 +67,8 @@ impl Evener {
     /// ```
     ///
     /// # Errors
-    /// When the file can't be read, no key fits, its last chunk is not authentic, or no engine has the cipher.
+    /// When the file can't be read, no key fits, its last chunk is not authentic, or no engine has
+    /// the cipher.
     pub fn random_access(&self, path: &Path) -> Result<RandomAccess<'_>, Failure> {
         let fail = |error| Failure { path: path.to_owned(), error };
         let (cipher, direction) = (self.keys.primary().cipher(), Direction::Decrypt);

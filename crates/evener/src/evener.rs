@@ -37,7 +37,7 @@ use crate::seats::seats;
 /// ```
 pub struct Evener {
     pub(crate) keys: KeyRing,
-    /// All modules have a guard, after whose failure the reference engine does their work.
+    /// All modules have a guard; if a module fails, the reference engine takes over its work.
     pub(crate) engines: Vec<Arc<dyn Engine>>,
     settings: Settings,
 }
@@ -72,9 +72,9 @@ pub struct EvenerBuilder {
     settings: Settings,
 }
 
-/// What a builder sets beside the engines.
+/// The settings of a builder besides the engines.
 struct Settings {
-    /// Whether the caller chose the engines.
+    /// True if the caller chose the engines.
     are_chosen: bool,
     workers: Option<NonZeroUsize>,
     verify_every: Option<u64>,
@@ -93,7 +93,7 @@ impl EvenerBuilder {
         self
     }
 
-    /// Adds an engine that the caller has, such as one of its own. A module gets a guard, which
+    /// Adds an engine object of the caller's, such as a custom engine. A module gets a guard, which
     /// checks its results.
     pub fn engine(mut self, engine: Arc<dyn Engine>) -> EvenerBuilder {
         self.own.push(engine);
@@ -107,10 +107,10 @@ impl EvenerBuilder {
         self
     }
 
-    /// Recomputes one in `every` jobs on OpenSSL and compares. The jobs are chosen at random, from
-    /// every engine but `openssl`; two jobs of every file that one engine does alone come on top. 0
-    /// recomputes none. By default every job of a module is, where that takes at
-    /// most 5 % of the module's time, and otherwise one in 1,000.
+    /// Recomputes one in `every` jobs on OpenSSL and compares the results. The jobs are chosen at
+    /// random, from every engine but `openssl`; two jobs of every file that one engine processes
+    /// alone are added. 0 recomputes none. By default every job of a module is recomputed if that
+    /// takes at most 5 % of the module's time, and otherwise one in 1,000.
     pub fn verify_engine(mut self, every: u64) -> EvenerBuilder {
         self.settings.verify_every = Some(every);
         self
@@ -125,9 +125,9 @@ impl EvenerBuilder {
         self
     }
 
-    /// Sets how processes share engines that only some of them may use at once: the order of
-    /// arrival by default, among the processes of the same user. All processes at one gate must
-    /// have the same settings.
+    /// Sets how processes share engines that only some of them may use at once. By default, the
+    /// processes of the same user are admitted in the order of arrival. All processes at one gate
+    /// must have the same settings.
     ///
     /// A process keeps its permit until its operation ends. If two processes are connected by a
     /// pipe, the engine must have permits for both, or the discipline must be
@@ -139,8 +139,8 @@ impl EvenerBuilder {
         self
     }
 
-    /// Sets a function that is called when an operation has waited for its permit for 1 s, 2 s, 4 s
-    /// and so on, on a worker's thread.
+    /// Sets a function that is called on a worker's thread when an operation has waited for its
+    /// permit for 1 s, 2 s, 4 s and so on.
     pub fn on_wait(mut self, tell: impl Fn(&Wait) + Send + Sync + 'static) -> EvenerBuilder {
         self.settings.on_wait = Some(Arc::new(tell));
         self
@@ -161,7 +161,7 @@ impl EvenerBuilder {
         self.build_with(&|_| None)
     }
 
-    /// As [`EvenerBuilder::build`], with a function that asks for a token's PIN.
+    /// Like [`EvenerBuilder::build`], with a function that asks for a token's PIN.
     ///
     /// # Errors
     /// As [`EvenerBuilder::build`].
@@ -222,7 +222,7 @@ impl Evener {
         Evener::builder(keys).build()
     }
 
-    /// Takes keys, for other settings.
+    /// Takes keys, for custom settings.
     pub fn builder(keys: KeyRing) -> EvenerBuilder {
         let settings = Settings {
             are_chosen: false,
@@ -261,14 +261,14 @@ impl Evener {
             .collect()
     }
 
-    /// Leaves its engines open when it is dropped, for a program that ends then: to log out of a token may
-    /// take long.
+    /// Leaves the engines open when this is dropped, for a program that ends then: logging out of a
+    /// token may take long.
     pub fn keep_engines_open(&self) {
         std::mem::forget(self.engines.clone());
     }
 
-    /// The selected engines that have the cipher and get no worker, since the builder's number of
-    /// workers is smaller than that of engines; they are not used.
+    /// The selected engines that have the cipher but get no worker, because the builder sets fewer
+    /// workers than engines; they are not used.
     pub fn engines_without_workers(&self, operation: Operation) -> Vec<&str> {
         if !self.settings.are_chosen {
             return Vec::new();
@@ -312,15 +312,15 @@ impl Evener {
 
     /// Encrypts, decrypts or verifies a file or a tree.
     ///
-    /// A tree goes to a tree: the same relative names, with [`Options::suffix`] added or
-    /// stripped. A file goes to the file `target`, or into it under such a name if it is a
+    /// A tree goes to a tree with the same relative names, with [`Options::suffix`] added or
+    /// stripped. A file goes to the file `target`, or under such a name into `target` if it is a
     /// directory. `target` is `None` exactly for [`Operation::Verify`].
     ///
     /// # Errors
-    /// [`OperationError::Incomplete`] when files failed: all other files are done, and the report in it
-    /// lists the failed ones. [`OperationError::NotBegun`] when the operation could not begin: the source
-    /// does not exist, the target can't be made or lies inside the source, or no selected engine has the
-    /// cipher.
+    /// [`OperationError::Incomplete`] when files failed: all other files are done, and its report
+    /// lists the failed ones. [`OperationError::NotBegun`] when the operation could not begin: the
+    /// source does not exist, the target can't be made or is inside the source, or no selected
+    /// engine has the cipher.
     pub fn process(
         &self,
         operation: Operation,
@@ -332,12 +332,12 @@ impl Evener {
         noticed(process(operation, &self.keys, source, target, &options), notice)
     }
 
-    /// Adds up the files of a tree that [`Evener::process`] would take, and their bytes, so that a
-    /// caller can tell how much is left. It takes about as long as `du`; run it on a thread beside the
-    /// operation.
+    /// Adds up the files that [`Evener::process`] would take from a tree, and their bytes, so that
+    /// a caller can tell how much is left. It takes about as long as `du`; run it on a thread
+    /// beside the operation.
     ///
-    /// Returns `None` where the tree can't be read, and where the operation was stopped or `is_over`
-    /// says that nobody needs the total any more.
+    /// Returns `None` if the tree can't be read, the operation was stopped, or `is_over` says that
+    /// nobody needs the total any more.
     pub fn measure(
         &self,
         operation: Operation,
@@ -350,12 +350,12 @@ impl Evener {
 
     /// Encrypts, decrypts or verifies one stream from beginning to end.
     ///
-    /// A chunk of plaintext is written only after it was authenticated.
+    /// A chunk of plaintext is written only after it has been authenticated.
     ///
     /// # Errors
-    /// [`OperationError::Incomplete`] when it failed later: the report in it has the failure, with the path
-    /// `-` for a descriptor. [`OperationError::NotBegun`] when it could not begin: source or target can't be
-    /// opened, or no selected engine has the cipher.
+    /// [`OperationError::Incomplete`] when it failed later: its report has the failure, with the
+    /// path `-` for a descriptor. [`OperationError::NotBegun`] when it could not begin: source or
+    /// target can't be opened, or no selected engine has the cipher.
     pub fn process_stream(
         &self,
         operation: Operation,

@@ -1,7 +1,8 @@
-//! Data that lies in a GPU's memory, sealed and opened where it lies.
+//! Seals and opens data in place in a GPU's memory.
 //!
-//! A tensor or a checkpoint crosses the bus as ciphertext, and the processor never sees it. A text is one message of
-//! AES-GCM (up to 64 GiB) or ChaCha20-Poly1305 (up to 256 GiB) with one tag; whatever does the cipher can open it.
+//! A tensor or a checkpoint crosses the bus as ciphertext, and the processor never sees it. A text
+//! is one message of AES-GCM (up to 64 GiB) or ChaCha20-Poly1305 (up to 256 GiB) with one tag; any
+//! implementation of the cipher can open it.
 
 use evener_core::{Cipher, EngineError, Iv, Key};
 use evener_engines::resident::Resident;
@@ -9,7 +10,8 @@ pub use evener_engines::resident::{DeviceBuffer, Tag};
 
 use crate::{AeadError, Nonce};
 
-/// AES-GCM or ChaCha20-Poly1305 with its key, for texts in a GPU's memory. Any number of threads may use it at once.
+/// AES-GCM or ChaCha20-Poly1305 with its key, for texts in a GPU's memory. Any number of threads
+/// may use it at once.
 ///
 /// ```no_run
 /// use evener::gpu::{DeviceAead, DeviceBuffer};
@@ -29,8 +31,9 @@ use crate::{AeadError, Nonce};
 pub struct DeviceAead(Resident);
 
 impl DeviceAead {
-    /// Takes AES-GCM or ChaCha20-Poly1305 and its key, for the GPU that an engine's name stands for: `gpu`, or `gpu:cuda:0`. The memory must be
-    /// that GPU's. A known text is sealed first, and compared with OpenSSL's result.
+    /// Takes AES-GCM or ChaCha20-Poly1305 and its key, for the GPU that an engine's name stands
+    /// for: `gpu`, or `gpu:cuda:0`. The memory must belong to that GPU. A known text is sealed
+    /// first and compared with OpenSSL's result.
     ///
     /// # Errors
     /// When there is no such GPU, the cipher is another one, or the key's length is not the cipher's.
@@ -38,12 +41,13 @@ impl DeviceAead {
         Ok(DeviceAead(Resident::open(engine, cipher, key)?))
     }
 
-    /// Encrypts a text in place, after what was queued on its stream, and waits until that is done. Returns the
-    /// nonce's bytes and the tag, for the receiver. `aad` is authenticated and not encrypted.
+    /// Encrypts a text in place, after the work queued on its stream, and waits until that is done.
+    /// Returns the nonce's bytes and the tag, for the receiver. `aad` is authenticated and not
+    /// encrypted.
     ///
     /// # Errors
-    /// When the text is too long for the cipher: then it is as it was. When the GPU failed, nothing is known of the text:
-    /// parts of it may be encrypted. The nonce is used up.
+    /// When the text is too long for the cipher; the text is unchanged then. When the GPU failed,
+    /// the state of the text is unknown: parts of it may be encrypted. The nonce is used up.
     pub fn seal(
         &self,
         nonce: Nonce,
@@ -54,13 +58,14 @@ impl DeviceAead {
         Ok((*nonce.bytes(), tag))
     }
 
-    /// Decrypts a text in place, after what was queued on its stream, and waits until that is done.
+    /// Decrypts a text in place, after the work queued on its stream, and waits until that is done.
     ///
-    /// The tag is checked before anything is decrypted, so memory never holds plaintext that was not authenticated.
+    /// The tag is checked before anything is decrypted, so memory never holds plaintext that was
+    /// not authenticated.
     ///
     /// # Errors
-    /// [`AeadError::Forged`] if the text is not authentic: it is as it was. When the GPU failed, nothing is known of the
-    /// text.
+    /// [`AeadError::Forged`] if the text is not authentic; the text is unchanged then. When the GPU
+    /// failed, the state of the text is unknown.
     pub fn open(
         &self,
         nonce: &[u8; Nonce::LENGTH],

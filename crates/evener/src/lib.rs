@@ -46,8 +46,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! An operation in which a file failed is an error, so that `?` stops what relies on it:
-//! [`OperationError`] says what is an error and holds the [`Report`]. All other files are done.
+//! An operation in which a file failed returns an error, so that `?` stops the steps that rely on
+//! it. [`OperationError`] defines which outcomes are errors and holds the [`Report`]. All other
+//! files are done.
 //!
 //! # Features
 //! `vendored-openssl` (default) builds OpenSSL 3.6 or later and links it statically;
@@ -96,21 +97,21 @@ pub mod keys {
     pub use evener_files::keys::*;
 }
 
-/// The gate: admission of processes to an engine that only some of them may use at once.
+/// The gate, which admits processes to an engine that only some of them may use at once.
 pub mod gate {
     pub use evener_gate::*;
     pub use evener_pipeline::Turns;
 }
 
-/// The engines of this machine, and the contract for engines of one's own.
+/// The engines of this machine, and the contract for custom engines.
 ///
-/// An [`Engine`] says what it offers and opens [`Session`](engines::Session)s; a session processes
-/// [`Job`](engines::Job)s.
-/// `examples/own_engine.rs` is a whole one.
+/// An [`Engine`] describes its offer and opens [`Session`](engines::Session)s; a session processes
+/// [`Job`](engines::Job)s. `examples/own_engine.rs` is a complete engine.
 ///
-/// Some engines load code of others into the process ([`loads_foreign_code`](engines::loads_foreign_code)),
-/// which can end it with the status of a success. The program `evener` proves its success outside of
-/// that process; this library promises nothing of the kind.
+/// Some engines load foreign code into the process
+/// ([`loads_foreign_code`](engines::loads_foreign_code)), which can end it with a success status.
+/// The program `evener` proves its success from outside that process; this library gives no such
+/// guarantee.
 pub mod engines {
     pub use evener_core::{
         Account, Description, Engine, EngineError, EngineProfile, InPlaceJob, Iv, Job, Kind, Offer,

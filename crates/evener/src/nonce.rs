@@ -4,8 +4,9 @@ use std::fmt;
 
 /// The nonce of one message, 96 bits.
 ///
-/// It can't be copied, and sealing a message takes it, so that no second message gets it. A [`NonceSequence`] makes
-/// nonces; [`hazmat::nonce`](crate::hazmat::nonce) takes the caller's own bytes.
+/// It can't be copied, and sealing a message consumes it, so no second message gets it. A
+/// [`NonceSequence`] makes nonces; [`hazmat::nonce`](crate::hazmat::nonce) takes the caller's own
+/// bytes.
 ///
 /// ```
 /// # use evener::NonceSequence;
@@ -17,7 +18,7 @@ use std::fmt;
 pub struct Nonce([u8; Nonce::LENGTH]);
 
 impl Nonce {
-    /// In bytes.
+    /// The length, in bytes.
     pub const LENGTH: usize = 12;
 
     pub(crate) fn of(bytes: [u8; Nonce::LENGTH]) -> Nonce {
@@ -40,10 +41,12 @@ impl fmt::Debug for Nonce {
 ///
 /// A sequence belongs to one key. It can't be cloned, and it ends before a nonce could repeat.
 ///
-/// **One key with two sequences is the caller's responsibility.** Two counters need different prefixes: one for each
-/// thread, process or machine that has the key. After a restart a counter must not begin again at 0 under the same key:
-/// make a new key, take another prefix, or store [`NonceSequence::position`] before the nonces are used and go on with
-/// [`NonceSequence::counter_from`]. Random sequences under one key share the bound of 2³² messages among them.
+/// **One key with two sequences is the caller's responsibility.** Two counters need different
+/// prefixes: one for each thread, process or machine that has the key. After a restart a counter
+/// must not begin again at 0 under the same key: make a new key, take another prefix, or store
+/// [`NonceSequence::position`] before the nonces are used and continue with
+/// [`NonceSequence::counter_from`]. Random sequences under one key share the bound of 2³² messages
+/// among them.
 ///
 /// ```
 /// use evener::{Nonce, NonceSequence};
@@ -59,7 +62,7 @@ impl fmt::Debug for Nonce {
 #[derive(Debug)]
 pub struct NonceSequence {
     source: Source,
-    /// How many are left.
+    /// The number of nonces left.
     left: u64,
 }
 
@@ -70,18 +73,19 @@ enum Source {
 }
 
 impl NonceSequence {
-    /// How many messages may have random nonces under one key: 2³², after which two are equal with a probability of
-    /// 2⁻³³ (NIST SP 800-38D, section 8.3).
+    /// The largest number of messages with random nonces under one key: 2³², after which two nonces
+    /// are equal with a probability of 2⁻³³ (NIST SP 800-38D, section 8.3).
     pub const MOST_RANDOM: u64 = 1 << 32;
 
-    /// A prefix and a counter from 0 on (RFC 5116, section 3.2). A child after a fork goes on with the same numbers
-    /// as its parent: give it a sequence with another prefix.
+    /// A prefix and a counter from 0 on (RFC 5116, section 3.2). A child process after a fork
+    /// continues with the same numbers as its parent: give it a sequence with another prefix.
     pub fn counter(prefix: [u8; 4]) -> NonceSequence {
         NonceSequence::counter_from(prefix, 0)
     }
 
-    /// A prefix and a counter that goes on where an earlier sequence [was](NonceSequence::position). Every number from
-    /// there on must be unused under this key and prefix.
+    /// A prefix and a counter that continues where an earlier sequence
+    /// [was](NonceSequence::position). Every number from there on must be unused under this key and
+    /// prefix.
     pub fn counter_from(prefix: [u8; 4], next: u64) -> NonceSequence {
         NonceSequence { source: Source::Counter { prefix, next }, left: u64::MAX - next }
     }
@@ -107,7 +111,8 @@ impl NonceSequence {
     /// Makes the next nonce.
     ///
     /// # Errors
-    /// [`NonceError::Exhausted`] at the end of the sequence, [`NonceError::Random`] when the system has no randomness.
+    /// [`NonceError::Exhausted`] at the end of the sequence, [`NonceError::Random`] when the system
+    /// has no randomness.
     pub fn next_nonce(&mut self) -> Result<Nonce, NonceError> {
         self.left = self.left.checked_sub(1).ok_or(NonceError::Exhausted)?;
         let mut bytes = [0; Nonce::LENGTH];
@@ -126,7 +131,7 @@ impl NonceSequence {
     }
 }
 
-/// Why there is no further nonce.
+/// The reason why there is no further nonce.
 ///
 /// ```
 /// # use evener::{NonceError, NonceSequence};

@@ -3,8 +3,8 @@
 //!
 //! The file is a JSON document with one [`Profile`] for each cipher and direction. It holds names
 //! of engines, sizes and times, and no keys or data. A file with a single profile can be read too.
-//! Only a measurement writes the file: the figures of a usual run depend on the other load of the
-//! machine.
+//! Only a measurement writes the file: the figures of an ordinary run depend on the other load of
+//! the machine.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Write};
@@ -54,7 +54,7 @@ pub fn keep_profile(path: &Path, profile: &Profile) -> io::Result<()> {
     write(path, &Document { version: VERSION, profiles })
 }
 
-/// Reads the costs of a cipher on those of `engines` whose version and driver are as measured.
+/// Reads the costs of a cipher on those `engines` whose version and driver are still as measured.
 ///
 /// # Errors
 /// When the file can't be read or holds no profiles.
@@ -133,7 +133,7 @@ fn write(path: &Path, document: &Document) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the engine's version, driver and offer are still as measured.
+/// Returns whether the engine's version, driver and offer are still as measured.
 fn is_same(
     engine: &dyn Engine,
     known: &EngineProfile,

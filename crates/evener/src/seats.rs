@@ -6,12 +6,12 @@ use std::sync::Arc;
 use evener_core::{Cipher, Direction, Engine, Kind};
 use evener_pipeline::PolicyName;
 
-/// One entry for each worker.
+/// Returns one entry for each worker.
 ///
 /// A module that offers the cipher gets as many workers as its depth. CPU engines share the cores:
 /// one worker per core, assigned to the engines in turn, and at least one for each engine. With
-/// `jobs`, exactly that many workers are assigned in total, in the same order. More than
-/// [`MOST_WORKERS`] are never assigned to an engine or in total, whatever an engine offers. Engines that
+/// `jobs`, exactly that many workers are assigned in total, in the same order. Neither an engine nor
+/// all engines together ever get more than [`MOST_WORKERS`], whatever an engine offers. Engines that
 /// the policy does not admit get none, if there are others.
 pub(crate) fn seats(
     engines: &[Arc<dyn Engine>],

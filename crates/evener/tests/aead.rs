@@ -1,4 +1,4 @@
-//! Authenticated messages: the same on every engine and through every call, and never half.
+//! Authenticated messages: the same on every engine and through every call, and never incomplete.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -91,7 +91,7 @@ fn a_forged_message_stays_sealed() {
     assert!(words.contains("authentication failed"), "{words}");
 }
 
-/// Seals and opens a batch, and compares each message with what one call makes of it.
+/// Seals and opens a batch, and compares each message with the result of a single call.
 fn check_batch(aead: &Aead, lengths: &[usize]) {
     let plain: Vec<_> = lengths.iter().map(|&length| bytes(length)).collect();
     let mut sealed: Vec<_> = lengths.iter().map(|length| vec![0; length + 16]).collect();
@@ -142,14 +142,14 @@ fn several_engines_share_a_batch() {
     let cipher = Cipher::Aes128Gcm;
     let two = Aead::with_engines(cipher, &key(cipher), &["openssl", "cpu"]).unwrap();
     check_batch(&two, &lengths());
-    // A module that fails at once, and one that fails later.
+    // One module fails at once, and one fails later.
     for batches in [0, 5] {
         let engines = vec![find("openssl").unwrap(), module(batches, false)];
         check_batch(&Aead::on(cipher, &key(cipher), engines).unwrap(), &lengths());
         let alone = vec![module(batches, false), module(batches, false)];
         check_batch(&Aead::on(cipher, &key(cipher), alone).unwrap(), &lengths());
     }
-    // One that computes wrongly from the start.
+    // One module computes wrong results from the start.
     let engines = vec![find("openssl").unwrap(), module(usize::MAX, true)];
     check_batch(&Aead::on(cipher, &key(cipher), engines).unwrap(), &lengths());
 }
@@ -192,7 +192,7 @@ fn what_can_not_be_done_is_said_before_anything_is() {
     aead.open_batch(&mut []).unwrap();
 }
 
-/// Openssl under the name of a module, that fails after some batches or computes wrongly.
+/// OpenSSL under the name of a module that fails after some batches or computes wrong results.
 struct Module {
     description: Description,
     engine: Arc<dyn Engine>,
@@ -219,12 +219,12 @@ fn module_with(batches: usize, lies: bool, failure: EngineError) -> Arc<dyn Engi
     Arc::new(Module { description, engine: find("openssl").unwrap(), batches, lies, failure })
 }
 
-/// An error that would be the caller's fault, were it true.
+/// The module reports an error that would be the caller's fault if it were true.
 #[test]
 fn a_module_that_blames_its_caller_is_left() {
     let cipher = Cipher::Aes128Gcm;
     let failure = EngineError::NoKey { engine: "module".to_owned() };
-    // Some batches are the test with known answers.
+    // Some batches are used up by the test with known answers.
     let engine = module_with(20, false, failure);
     let aead = Aead::on(cipher, &key(cipher), vec![engine]).unwrap();
     let mut nonces = NonceSequence::counter([0; 4]);
@@ -283,7 +283,7 @@ fn the_callers_guard_stays() {
     assert!(aead.engines()[0].account().is_some(), "a module without a guard gets one");
 }
 
-/// An engine of the processor's that counts its sessions, and may fail after it has written.
+/// A CPU engine that counts its sessions, and may fail after it has written.
 struct Counting {
     description: Description,
     engine: Arc<dyn Engine>,
@@ -328,7 +328,7 @@ fn counting(fails: bool) -> (Arc<dyn Engine>, Arc<AtomicUsize>) {
     (Arc::new(Counting { description, engine, opened: Arc::clone(&opened), fails }), opened)
 }
 
-/// Somebody without the key may send as many as he likes.
+/// Anyone without the key may send any number of forged messages.
 #[test]
 fn forged_messages_cost_no_sessions() {
     let cipher = Cipher::Aes128Gcm;

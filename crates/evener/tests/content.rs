@@ -1,4 +1,5 @@
-//! Whole files' content in memory, and parts of files: right on engines that lie, and stopped when asked.
+//! Whole files' content in memory, and parts of files: correct on engines that return wrong
+//! results, and stopped on request.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,7 +10,7 @@ use evener::engines::{
 use evener::keys::{CobblestoneSuite, KeyMaterial};
 use evener::{Cipher, Control, Direction, Evener, EvenerBuilder, FileError, Key, KeyRing};
 
-/// OpenSSL, and what happens at each of its batches.
+/// OpenSSL, with a trick that runs at each of its batches.
 struct Tricky {
     description: Description,
     openssl: Arc<dyn Engine>,
@@ -17,7 +18,7 @@ struct Tricky {
     trick: Arc<Trick>,
 }
 
-/// Is called with the number of the batch, from 0, and its jobs, which are done.
+/// The function is called with the number of the batch, from 0, and its finished jobs.
 type Trick = dyn Fn(usize, &mut [Job<'_>]) + Send + Sync;
 
 impl Tricky {
@@ -62,7 +63,7 @@ impl Session for TrickySession {
     }
 }
 
-/// A module that is right until the known answers are done, and then always wrong.
+/// A module that is correct until the known answers are done, and then always wrong.
 fn liar() -> Arc<dyn Engine> {
     Tricky::engine(Kind::Module, |batch, jobs| {
         let is_wrong = batch >= 20;
@@ -109,7 +110,7 @@ fn a_module_that_lies_makes_no_wrong_content() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("file");
     std::fs::write(&path, &right).unwrap();
-    // Every read is verified; otherwise one in 1,000 and the first.
+    // Every read is verified here; the default is the first and one in 1,000.
     let lying = Evener::builder(keys()).engine(liar()).verify_engine(1).build().unwrap();
     let mut file = lying.random_access(&path).unwrap();
     let mut part = vec![0; 1_000_000];

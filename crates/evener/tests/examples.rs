@@ -1,4 +1,4 @@
-//! The examples run, and do what they say; where one works on files and a file was changed, it stops.
+//! The examples run and do what they say. Those that work on files stop if a file was changed.
 
 use std::error::Error;
 use std::io::Write;
@@ -9,14 +9,14 @@ use std::{env, fs};
 use evener::keys::{KeyFormat, KeyMaterial};
 use evener::{Evener, KeyRing};
 
-/// Runs an example that ends well.
+/// Runs an example that succeeds.
 fn run(name: &str, arguments: &[&str], input: &[u8]) -> Output {
     let output = start(name, arguments, input);
     assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
     output
 }
 
-/// Runs an example that fails, and returns what it says.
+/// Runs an example that fails, and returns its message.
 fn fail(name: &str, arguments: &[&str], input: &[u8]) -> String {
     let output = start(name, arguments, input);
     assert_eq!(output.status.code(), Some(1), "{name}");
@@ -39,7 +39,7 @@ fn start(name: &str, arguments: &[&str], input: &[u8]) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// Flips a file's last bit, and keeps its time.
+/// Flips a file's last bit, and keeps its modification time.
 fn change(path: &Path) {
     let time = fs::metadata(path).unwrap().modified().unwrap();
     let mut bytes = fs::read(path).unwrap();
@@ -81,7 +81,7 @@ fn a_pipe() {
     assert!(said.contains("the data was changed"), "{said}");
 }
 
-/// What README.md shows, apart from `meddle`.
+/// The code in README.md, apart from `meddle`.
 #[rustfmt::skip]
 fn readme(
     keys: KeyRing,
@@ -119,8 +119,9 @@ fn the_readme() {
     assert!(!never.exists());
 }
 
-/// All places that show operations on files are known: each is run above, as a document's test in
-/// `lib.rs`, or by `tests/check-c` and `tests/check-java`, on files that were changed too.
+/// The list of places that show operations on files is complete. Each is run above, as a
+/// documentation test in `lib.rs`, or by `tests/check-c` and `tests/check-java`, on changed files
+/// too.
 #[test]
 fn every_example_with_files_runs_on_changed_ones() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -149,8 +150,8 @@ fn every_example_with_files_runs_on_changed_ones() {
     assert_eq!(found, known, "run a new example on a changed file, too, and name it here");
 }
 
-/// The files below `path` that show operations on files in an example: in a block of code of a document
-/// or a comment, or in a program among the examples.
+/// Finds the files below `path` that show operations on files in an example: in a code block of a
+/// document or a comment, or in an example program.
 fn find_examples(root: &Path, path: &Path, found: &mut Vec<String>) {
     if path.is_dir() {
         for entry in fs::read_dir(path).unwrap() {

@@ -1,5 +1,5 @@
-//! Texts in a GPU's memory, on PoCL. It shares no memory with other contexts, so here the text that is sealed
-//! first is compared with OpenSSL's; `evener-engines` tests more texts.
+//! Texts in a GPU's memory, on PoCL. PoCL shares no memory with other contexts, so only the text
+//! that is sealed first is compared with OpenSSL's here; `evener-engines` tests more texts.
 
 use evener::engines::EngineError;
 use evener::gpu::DeviceAead;

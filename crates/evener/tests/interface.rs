@@ -1,4 +1,4 @@
-//! What types promise beside their methods.
+//! Promises of the types besides their methods.
 
 use std::fmt::Debug;
 

@@ -1,4 +1,4 @@
-//! One buffer on several threads is what OpenSSL makes of it on one.
+//! Several threads make of one buffer exactly the result of OpenSSL on one thread.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use evener::hazmat::{BufferError, Iv, ParallelCipher};
 use evener::{Cipher, Direction, Key, Pool};
 use evener_core::{Job, Outcome, Padding, SessionRequest};
 
-/// What OpenSSL makes of the whole message at once.
+/// OpenSSL's result for the whole message at once.
 fn by_openssl(
     cipher: Cipher,
     direction: Direction,
@@ -42,8 +42,8 @@ fn pool(threads: usize) -> Arc<Pool> {
     Arc::new(Pool::new(NonZeroUsize::new(threads).unwrap()))
 }
 
-/// With every engine that a caller would use: out of place and in place, `shift` bytes into
-/// their buffers, whose other bytes stay as they are.
+/// Runs every engine that a caller would use, out of place and in place, `shift` bytes into its
+/// buffers, whose other bytes must stay unchanged.
 fn check(cipher: Cipher, threads: usize, iv: Iv, length: usize, shift: usize) {
     let pool = pool(threads);
     let input = message(length + shift);
@@ -89,9 +89,8 @@ fn check(cipher: Cipher, threads: usize, iv: Iv, length: usize, shift: usize) {
 #[test]
 fn counters_carry_over_every_boundary() {
     let mut ivs = vec![[0xFF; 16], [0; 16]];
-    // The low 8, 32 and 64 bits run over within the message, before, at and behind the places
-    // where it is cut.
-    // (With three threads there is a cut every 3,072 blocks.)
+    // The low 8, 32 and 64 bits overflow within the message: before, at and after the places where
+    // it is cut. (With three threads there is a cut every 3,072 blocks.)
     for (bytes, before) in [(1, 5), (4, 1), (4, 3_072), (4, 3_073), (8, 1), (8, 3_072), (8, 9_000)]
     {
         let mut iv = [0x42; 16];

@@ -1,4 +1,4 @@
-//! Which operations on files are errors, and which are not.
+//! Operations on files that are errors, and operations that are not.
 
 use std::fs;
 use std::os::unix::net::UnixListener;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use evener::keys::{CobblestoneSuite, KeyMaterial};
 use evener::{Control, Evener, FileError, Key, OperationError, Options, Report, Selection};
 
-/// A tree of two files, and a place for what becomes of it.
+/// A tree of two files, and a place for the results.
 struct Stage {
     home: tempfile::TempDir,
 }
@@ -44,7 +44,7 @@ fn flip_last_bit(path: &Path) {
     fs::write(path, bytes).unwrap();
 }
 
-/// The report of an operation that is an error though it began.
+/// The report of an operation that began but returned an error.
 fn incomplete(result: Result<Report, OperationError>) -> Report {
     let Err(OperationError::Incomplete(report)) = result else { panic!("{result:?}") };
     assert!(!report.is_success());
@@ -75,7 +75,7 @@ fn what_is_not_done_is_an_error() {
     assert!(matches!(refused.failures[0].error, FileError::Exists(_)), "{refused:?}");
     assert!(refused.shortfall().unwrap().ends_with("(and 1 other file)"));
 
-    // It was stopped.
+    // The operation was stopped.
     let control = Arc::new(Control::default());
     control.stop();
     let stopped = incomplete(stage.encrypt(|options| {
@@ -85,7 +85,7 @@ fn what_is_not_done_is_an_error() {
     assert!(stopped.interrupted && stopped.failures.is_empty());
     assert_eq!(stopped.shortfall().unwrap(), "stopped after 0 files");
 
-    // It could not begin.
+    // The operation could not begin.
     let absent = evener.verify(&stage.at("absent"));
     assert!(matches!(absent, Err(OperationError::NotBegun(_))), "{absent:?}");
     assert!(absent.unwrap_err().report().is_none());
@@ -109,7 +109,7 @@ fn what_is_left_out_is_no_error_and_in_the_report() {
     assert_eq!((report.files, report.notices.len()), (1, 1));
     assert!(report.notices[0].path.ends_with("two"), "{report:?}");
 
-    // What the caller did not select has no notice.
+    // Files that the caller did not select have no notice.
     let select = |options: &mut Options| {
         options.selection = Selection::new(&["one"], &[] as &[&str]).unwrap();
     };

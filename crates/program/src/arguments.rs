@@ -43,7 +43,7 @@ impl Typed {
             A::from_arg_matches(&matches).map_err(|error| error.format(command))
         });
         read.map_err(|mut error| {
-            // The nearest of a hundred ciphers says more than all of them.
+            // The nearest of a hundred ciphers tells more than the whole list.
             if let Some(ContextValue::Strings(values)) = error.get(ContextKind::ValidValue)
                 && values.len() > MANY_VALUES
             {
@@ -82,8 +82,8 @@ pub fn end_with(error: &clap::Error) -> ! {
     }
 }
 
-/// Options that clash, and values that are empty or missing: a sentence says what to do about them,
-/// without usage lines.
+/// Describes clashing options, and empty or missing values, in a sentence that says what to do
+/// about them, without usage lines.
 fn in_one_sentence(error: &clap::Error) -> Option<String> {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
@@ -110,7 +110,7 @@ fn in_one_sentence(error: &clap::Error) -> Option<String> {
     }
 }
 
-/// The error alone, without the hints after it.
+/// Returns the error alone, without the hints after it.
 pub fn in_one_line(error: &clap::Error) -> String {
     if let Some(sentence) = in_one_sentence(error) {
         return sentence;
@@ -121,7 +121,7 @@ pub fn in_one_line(error: &clap::Error) -> String {
     with_plain_range(text.strip_prefix(PREFIX).unwrap_or(&text))
 }
 
-/// The text with a range of numbers in words: clap writes it as Rust does.
+/// Replaces a numeric range, which clap writes in Rust's syntax, by a phrase.
 fn with_plain_range(text: &str) -> String {
     let in_words = || {
         let (before, behind) = text.split_once(" is not in ")?;
@@ -139,10 +139,10 @@ fn with_plain_range(text: &str) -> String {
 /// The exit status of wrong usage.
 pub const WRONG_USAGE: u8 = 2;
 
-/// How clap begins its errors.
+/// The prefix of clap's errors.
 const PREFIX: &str = "error: ";
 
-/// More values of an option than an error lists.
+/// The largest number of values that an error lists for an option.
 const MANY_VALUES: usize = 40;
 
 #[cfg(test)]

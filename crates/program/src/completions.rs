@@ -15,12 +15,12 @@ pub fn print(shell: Shell, program: &mut Command) -> io::Result<()> {
 
 fn script(shell: Shell, program: &mut Command) -> String {
     let name = program.get_name().to_owned();
-    // The generator for bash gives functions of a program with `-` in its name two different names.
+    // For a program with `-` in its name, the bash generator gives functions two different names.
     let plain = match shell {
         Shell::Bash => name.replace('-', "_"),
         _ => name.clone(),
     };
-    // The generator panics where it can't write.
+    // The generator panics if it can't write.
     let mut script = Vec::new();
     clap_complete::generate(shell, program, &plain, &mut script);
     let script = String::from_utf8_lossy(&script);

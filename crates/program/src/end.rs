@@ -15,7 +15,7 @@ use crate::witness::{self, Ending};
 /// Ends the program without running destructors of foreign libraries, which may hang.
 pub fn now(status: ExitCode) -> ! {
     let status = match io::stdout().flush() {
-        // Any other status was reported already, and so was what could not be written.
+        // Any other status was reported already, and so was the failed output.
         Err(cause) if status == ExitCode::SUCCESS => messages::output_failed(&cause),
         _ => status,
     };
@@ -24,18 +24,18 @@ pub fn now(status: ExitCode) -> ! {
     with(number.unwrap_or(NOT_DONE))
 }
 
-/// As [`now`], on any thread, without looking at what was printed.
+/// Like [`now`], on any thread, without checking the printed output.
 pub fn with(status: u8) -> ! {
     let document = DOCUMENT.lock().ignore_poison();
     announce(Ending::Status(status), &document);
     leave(status)
 }
 
-/// As [`with`], in a signal handler: with this document instead of any other, and without a lock or memory.
-/// Returns where the program is ending already.
+/// Like [`with`], for a signal handler: with this document instead of the stored one, and without
+/// taking a lock or allocating. Returns if the program is already ending.
 pub fn at_once(status: u8, document: &[u8]) {
     if !witness::is_there() && !document.is_empty() {
-        // The program ends all the same.
+        // The program ends even if this fails.
         let _ = rustix::io::write(output(), document);
     }
     if witness::say(Ending::Status(status), document) {
@@ -43,22 +43,22 @@ pub fn at_once(status: u8, document: &[u8]) {
     }
 }
 
-/// Ends this process. Threads of modules may get no core to end on for a while: as long the readers of its
-/// output would wait.
+/// Ends this process. With a witness, it first releases the standard streams: a module's threads
+/// may get no core to end on for a while, and readers of the output would wait that long.
 fn leave(status: u8) -> ! {
     if witness::is_there() {
         sys::let_go();
-        // Nor is it to keep a file system busy.
+        // Nor should the process keep a file system busy.
         let _ = rustix::process::chdir(c"/");
     }
     low_level::exit(status.into())
 }
 
-/// Prints a document on standard output; if the program has a witness, when that knows that the work
-/// was done.
+/// Prints a document on standard output. A witness, if there is one, prints it once it knows that
+/// the work was done.
 ///
 /// # Errors
-/// Those of writing it.
+/// When it can't be written.
 pub fn print_document(text: &str) -> io::Result<()> {
     if witness::is_there() {
         DOCUMENT.lock().ignore_poison().extend(text.as_bytes());
@@ -67,15 +67,15 @@ pub fn print_document(text: &str) -> io::Result<()> {
     output_file()?.write_all(text.as_bytes())
 }
 
-/// Tells the witness, if there is one, how the program ends now. Does not return where another thread
-/// ends it.
+/// Tells the witness, if there is one, how the program ends now. Does not return if another thread
+/// ends the program.
 pub(crate) fn announce(ending: Ending, document: &[u8]) {
     while !witness::say(ending, document) {
         thread::park();
     }
 }
 
-/// What the witness is to print.
+/// The document that the witness is to print.
 static DOCUMENT: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
 /// The status of failed work.

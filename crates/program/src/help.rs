@@ -3,10 +3,10 @@
 use clap::Command;
 use clap::builder::Styles;
 
-/// A line for a shell, and what it does.
+/// A shell command line and its purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Example {
-    /// What the line does.
+    /// The purpose of the line.
     pub does: &'static str,
     /// The line.
     pub line: &'static str,
@@ -65,7 +65,7 @@ pub fn pages(program: &Command) -> Vec<String> {
         .collect()
 }
 
-/// Checks of a program's help, for its tests. They panic where it is wrong.
+/// Checks of a program's help, for its tests. They panic if it is wrong.
 pub mod checks {
     use clap::Command;
 
@@ -105,7 +105,7 @@ pub mod checks {
         }
     }
 
-    /// The calls of the program in a line for a shell, as words.
+    /// The calls of the program in a shell command line, split into words.
     fn calls<'a>(program: &str, line: &'a str) -> Vec<Vec<&'a str>> {
         line.split(['|', '(', ')'])
             .map(|call| {

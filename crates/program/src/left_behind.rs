@@ -18,7 +18,8 @@ use crate::witness;
 
 /// Prints a message if an abandoned thread keeps the process from ending.
 pub(crate) fn tell() {
-    // A thread may be in the kernel for a moment; one that hangs is there later and has done nothing since.
+    // A thread may be in the kernel for a moment; a hanging thread is still there later, without
+    // progress.
     let before = stuck_threads();
     if !before.is_empty() {
         thread::sleep(A_MOMENT);
@@ -39,14 +40,14 @@ pub(crate) fn tell() {
     }
 }
 
-/// The threads of modules that can't be ended: the number of each, and how often it has had or left a core.
+/// The module threads that can't be ended: the ID and the `schedstat` of each.
 fn stuck_threads() -> HashSet<(String, String)> {
     // The directory has a link for each thread plus two. Usually this shows at once that only the
     // program's own two threads exist.
     if fs::metadata(TASKS).is_ok_and(|tasks| tasks.nlink() <= 2 + OWN_THREADS) {
         return HashSet::new();
     }
-    // The standard library's directories panic where closing one fails.
+    // The standard library's directories panic if closing one fails.
     let opened = fs::File::open(TASKS).and_then(|tasks| Ok(Dir::read_from(tasks)?));
     let Ok(tasks) = opened else { return HashSet::new() };
     let stuck = tasks.flatten().filter_map(|task| {
@@ -58,8 +59,8 @@ fn stuck_threads() -> HashSet<(String, String)> {
     stuck.collect()
 }
 
-/// Reads proc(5)'s `stat`: the number of a task, its name in parentheses, and its state, which
-/// is D where no signal can end its sleep.
+/// Reads proc(5)'s `stat`: the ID of a task, its name in parentheses, and its state, which is D if
+/// no signal can end its sleep.
 fn is_stuck(stat: &str) -> bool {
     let Some((start, rest)) = stat.rsplit_once(')') else { return false };
     let name = start.split_once('(').map_or("", |(_, name)| name);
@@ -71,7 +72,7 @@ const TASKS: &str = "/proc/self/task";
 /// The names of the threads for probing and running modules.
 const NAMES: [&str; 2] = ["evener-probe", "evener-module"];
 
-/// The main thread, and the one that waits for signals.
+/// The main thread, and the thread that waits for signals.
 const OWN_THREADS: u64 = 2;
 
 const A_MOMENT: Duration = Duration::from_millis(50);

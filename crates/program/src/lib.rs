@@ -1,4 +1,4 @@
-//! What the programs `evener` and `evener-lab` share.
+//! Code that the programs `evener` and `evener-lab` share.
 //!
 //! | file | holds |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | `streams` (`sys.rs`) | standard input and output |
 //! | `limits.rs` | the limit of open files |
 //! | `end.rs` | the exit, without running foreign code |
-//! | `witness/` | success that is proved outside of the process that works |
+//! | `witness/` | proof of success from outside the working process |
 
 #![deny(unsafe_code)]
 

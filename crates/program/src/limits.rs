@@ -1,4 +1,4 @@
-//! Limits of the system for open files.
+//! The system's limit of open files.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -8,12 +8,12 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the limit of open files to the system's maximum (the usual soft limit of 1024 is for programs
-/// that use `select`), and makes room for them.
+/// Raises the limit of open files to the system's maximum (the usual soft limit of 1024 is for
+/// programs that use `select`), and makes room for them.
 ///
-/// The kernel makes its table of descriptors longer when it must, and a thread that is not the only one
-/// then waits for all processors (RCU), some 6 ms each time; so it is to make room before there is a
-/// second thread.
+/// The kernel grows its table of descriptors on demand. In a process with several threads, the
+/// growing thread then waits for all processors (RCU), about 6 ms each time. So the table grows
+/// here, before there is a second thread.
 pub(crate) fn prepare_open_files() {
     let mut limit = getrlimit(Resource::Nofile);
     BEFORE.get_or_init(|| limit.current);
@@ -26,16 +26,17 @@ pub(crate) fn prepare_open_files() {
     }
 }
 
-/// Copies a descriptor to the end of that room, where code that closes what is not its own seldom comes;
-/// after a fork this makes the room, too.
+/// Copies a descriptor to the end of the table, which code that closes foreign descriptors rarely
+/// reaches. After a fork this makes the room, too.
 pub(crate) fn copy_to_the_end(descriptor: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let most = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let last = most.min(DESCRIPTORS).saturating_sub(1) as i32;
     Ok(fcntl_dupfd_cloexec(descriptor, last)?)
 }
 
-/// Starts another program within the limit that this one was started with: some programs close as many
-/// descriptors as there may be, and `select` takes 1,024. Other threads have that limit meanwhile.
+/// Starts another program under the limit that this one was started with: some programs close every
+/// descriptor up to the limit, and `select` takes 1,024. Meanwhile the limit applies to other
+/// threads too.
 pub fn with_first_limit<T>(start: impl FnOnce() -> T) -> T {
     let raised = getrlimit(Resource::Nofile);
     if let Some(&current) = BEFORE.get() {
@@ -47,10 +48,10 @@ pub fn with_first_limit<T>(start: impl FnOnce() -> T) -> T {
     started
 }
 
-/// What the limit was before it was raised; `None` within for no limit.
+/// The limit before it was raised; an inner `None` means no limit.
 static BEFORE: OnceLock<Option<u64>> = OnceLock::new();
 
-/// A tree takes some 70 for each worker, and 100 besides. The kernel keeps 8 bytes for each.
+/// A tree takes about 70 for each worker, and 100 besides. The kernel keeps 8 bytes for each.
 const DESCRIPTORS: u64 = 4096;
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ pub fn page(
     Ok(text)
 }
 
-/// The command of a page's name, in which `-` separates a command from one below it.
+/// Finds the command for a page's name, in which `-` separates a command from its subcommand.
 pub fn find(program: &Command, name: &str) -> Option<Command> {
     let found = name.split('-').try_fold(program, |command, name| command.find_subcommand(name));
     found.cloned()

@@ -40,7 +40,7 @@ pub fn output_failed(error: &io::Error) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Ends the program like the signal for writing to a pipe without a reader.
+/// Ends the program as the signal for writing to a pipe without a reader would.
 pub fn end_by_broken_pipe() {
     end::announce(Ending::Signal(SIGPIPE as u8), &[]);
     // Returns only if the signal can't be raised; then the caller ends the program.

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::messages::complain;
 
-/// Runs the program. A panic is reported in one line, without a backtrace, and on whatever thread
-/// it was, there is no status of success any more.
+/// Runs the program. A panic on any thread is reported in one line, without a backtrace, and rules
+/// out a success status.
 pub(crate) fn caught(program: impl FnOnce() -> ExitCode) -> ExitCode {
     panic::set_hook(Box::new(|panic| {
         if panic.location().is_some_and(|place| place.file().ends_with(THREAD_START)) {
@@ -24,10 +24,10 @@ pub(crate) fn caught(program: impl FnOnce() -> ExitCode) -> ExitCode {
     if is_success && HAS_PANICKED.load(Ordering::SeqCst) { failed } else { status }
 }
 
-/// Whether there was an internal error.
+/// Set once an internal error has occurred.
 static HAS_PANICKED: AtomicBool = AtomicBool::new(false);
 
-/// The place where the standard library panics if a new thread gets no stack for signals.
+/// The file of the standard library that panics if a new thread gets no stack for signals.
 const THREAD_START: &str = "/sys/pal/unix/stack_overflow.rs";
 
 #[cfg(test)]

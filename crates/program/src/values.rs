@@ -8,14 +8,14 @@ use clap::{Arg, Command, Error};
 use evener::gate::Discipline;
 use evener::{Cipher, Direction, Mode, PolicyName};
 
-/// A cipher, in any case where the option ignores case.
+/// A cipher, in upper or lower case if the option ignores case.
 pub fn cipher() -> impl TypedValueParser<Value = Cipher> {
     cipher_of(Cipher::ALL)
 }
 
-/// A cipher of `openssl enc`, under any name that it has there.
+/// A cipher of `openssl enc`, under any of its names there.
 pub fn cipher_of_openssl_enc() -> impl TypedValueParser<Value = Cipher> {
-    // Completions don't offer what is no cipher of its files; an error says so of it.
+    // Completions omit ciphers that its files can't use; an error says so for each.
     let is_other =
         |cipher: &&Cipher| matches!(cipher.mode(), Mode::Gcm | Mode::Poly1305 | Mode::Xts);
     let others: Vec<_> = Cipher::ALL.iter().filter(is_other).map(|cipher| cipher.name()).collect();
@@ -44,24 +44,24 @@ pub fn policy() -> impl TypedValueParser<Value = PolicyName> {
     PossibleValuesParser::new(names).try_map(|name| name.parse())
 }
 
-/// In which order the gate admits processes.
+/// The order in which the gate admits processes.
 pub fn discipline() -> impl TypedValueParser<Value = Discipline> {
     let names = Discipline::ALL.iter().map(|discipline| discipline.name());
     PossibleValuesParser::new(names).try_map(|name| name.parse())
 }
 
-/// An engine: a name of the registry, alone or followed by `:` and parameters. The registry
-/// itself says when there is no such engine.
+/// An engine: a name of the registry, alone or followed by `:` and parameters. The registry itself
+/// reports unknown engines.
 pub fn engine() -> impl TypedValueParser<Value = String> {
     EngineName { others: &[] }
 }
 
-/// As [`engine`], with names that are not in the registry.
+/// Like [`engine`], with names that are not in the registry.
 pub fn engine_or(others: &'static [&'static str]) -> impl TypedValueParser<Value = String> {
     EngineName { others }
 }
 
-/// A message's length, with an upper limit for memory.
+/// A message's length, limited to bound memory.
 ///
 /// # Errors
 /// The reason, as text.
@@ -82,7 +82,7 @@ fn up_to(most: usize, text: &str) -> Result<usize, String> {
     number.ok_or_else(|| format!("not a number from 1 to {most}"))
 }
 
-/// In bytes. Every thread has some messages of it.
+/// The limit in bytes. Each thread has several messages of this length.
 const LONGEST: usize = 16 << 20;
 const MOST_THREADS: usize = 1024;
 

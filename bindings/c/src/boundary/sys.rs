@@ -1,9 +1,8 @@
 //! Converts pointers from C to Rust's types; versions and messages.
 //!
-//! The rules at the beginning of the header demand of the caller what can't be checked: a pointer
-//! that is not NULL points to as many bytes as its length says, these stay valid during the call,
-//! and no other thread changes them meanwhile. Each SAFETY note relies on these rules and on the
-//! checks.
+//! The rules at the beginning of the header require what can't be checked: a pointer that is not
+//! NULL points to as many bytes as its length says, these stay valid during the call, and no other
+//! thread changes them meanwhile. Each SAFETY note relies on these rules and on the checks.
 
 use std::ffi::{CStr, OsStr, c_char};
 use std::mem::MaybeUninit;
@@ -116,7 +115,7 @@ pub(crate) unsafe fn size_of_given<T: Versioned>(pointer: *const T) -> Result<us
     if !pointer.is_aligned() {
         return Err(Trouble::argument(format!("a {} is not aligned", T::NAME)));
     }
-    // SAFETY: it is no NULL, is aligned, and its first field is its size.
+    // SAFETY: it is not NULL, is aligned, and its first field is its size.
     let size = unsafe { pointer.cast::<usize>().read() };
     if size < T::FIRST_SIZE || size > MOST_SIZE {
         let (name, first) = (T::NAME, T::FIRST_SIZE);
@@ -138,7 +137,7 @@ pub(crate) unsafe fn optional_text<'a>(
     if pointer.is_null() {
         return Ok(None);
     }
-    // SAFETY: it is no NULL; the rest is asked of the caller.
+    // SAFETY: it is not NULL; the rest is asked of the caller.
     let text = unsafe { CStr::from_ptr(pointer) }.to_str();
     text.map(Some).map_err(|_| Trouble::argument(format!("{name} is not UTF-8")))
 }
@@ -160,7 +159,7 @@ pub(crate) unsafe fn optional_path<'a>(pointer: *const c_char) -> Option<&'a Pat
     if pointer.is_null() {
         return None;
     }
-    // SAFETY: it is no NULL; the rest is asked of the caller.
+    // SAFETY: it is not NULL; the rest is asked of the caller.
     let bytes = unsafe { CStr::from_ptr(pointer) }.to_bytes();
     Some(Path::new(OsStr::from_bytes(bytes)))
 }
@@ -187,7 +186,7 @@ pub(crate) unsafe fn elements<'a, T>(
     if length == 0 {
         return Ok(&[]);
     }
-    // SAFETY: it is no NULL, aligned, and no longer than an object can be; the rest is asked of
+    // SAFETY: it is not NULL, aligned, and no longer than an object can be; the rest is asked of
     // the caller.
     Ok(unsafe { slice::from_raw_parts(pointer, length) })
 }
@@ -208,7 +207,7 @@ pub(crate) unsafe fn bytes_mut<'a>(
     if length == 0 {
         return Ok(&mut []);
     }
-    // SAFETY: as in `elements`, and nobody else uses them.
+    // SAFETY: as in `elements`, and no other code uses them.
     Ok(unsafe { slice::from_raw_parts_mut(pointer, length) })
 }
 
@@ -225,8 +224,8 @@ pub(crate) unsafe fn input_and_output<'a>(
     if !apart && input.1 > 0 && output.1 > 0 {
         return Err(Trouble::argument("input and output overlap"));
     }
-    // SAFETY: asked of the caller each on its own, and the check shows that they are apart, so
-    // that the one that is written to is nobody else's.
+    // SAFETY: asked of the caller each on its own, and the check shows that they are apart, so no
+    // other reference exists to the bytes that are written.
     unsafe { Ok((elements(input.0, input.1, "input")?, bytes_mut(output.0, output.1, "output")?)) }
 }
 
@@ -244,10 +243,10 @@ pub(crate) fn number<E: Enumeration>(given: MaybeUninit<E>) -> u32 {
 /// The type is a `repr(u32)` enum without fields.
 pub(crate) unsafe trait Enumeration {}
 
-// SAFETY: so it is.
+// SAFETY: it is such an enum.
 unsafe impl Enumeration for crate::cipher::DirectionNumber {}
 
-// SAFETY: so it is.
+// SAFETY: it is such an enum.
 unsafe impl Enumeration for crate::session::PaddingNumber {}
 
 fn check_elements<T>(pointer: *const T, length: usize, name: &str) -> Result<(), Trouble> {

@@ -37,7 +37,7 @@ impl FileKeyHandle {
     }
 }
 
-/// So many workers on the default engine.
+/// Makes an `Evener` with this many workers on the default engine.
 fn evener(key: &FileKeyHandle, context: &[u8], workers: NonZeroUsize) -> Result<Evener, Trouble> {
     let engine = default_engine()?;
     let builder = Evener::builder(key.key_ring(context)?).engine(Arc::clone(engine));

@@ -305,7 +305,7 @@ unsafe fn process(
     let options = if options.is_null() {
         None
     } else {
-        // SAFETY: it is no NULL; the rest is asked of the caller.
+        // SAFETY: it is not NULL; the rest is asked of the caller.
         Some(unsafe { read_versioned(options) }?)
     };
     let wishes = match &options {

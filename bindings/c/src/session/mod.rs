@@ -143,7 +143,7 @@ impl SessionHandle {
 }
 
 impl SessionHandle {
-    /// The records' layout, where a distance of 0 stands for none between them.
+    /// The records' layout, in which a distance of 0 means no gap between them.
     pub(crate) fn layout(&self, arguments: &RecordsArguments) -> Result<RecordLayout, Trouble> {
         let &RecordsArguments { count, length, input_stride, output_stride, .. } = arguments;
         let padding = padding(arguments.padding)?;
@@ -208,7 +208,7 @@ pub(crate) fn padding(number: u32) -> Result<Padding, Trouble> {
     }
 }
 
-/// A job's outcome in C's terms: its status, and how many bytes were written.
+/// A job's outcome in C's terms: its status, and the number of bytes written.
 fn settled(outcome: Outcome) -> (Status, usize) {
     match outcome {
         Outcome::Pending => (Status::Pending, 0),

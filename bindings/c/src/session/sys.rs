@@ -200,7 +200,7 @@ unsafe fn process(
         let place: *mut JobArguments = place(index);
         let (status, written) = settled(job.outcome);
         // SAFETY: it was read above, so it is there and aligned; both fields are of the first
-        // version, and the jobs' inputs, outputs and keys lie elsewhere.
+        // version, and the jobs' inputs, outputs and keys are elsewhere.
         unsafe {
             (&raw mut (*place).status).write(status as i32);
             (&raw mut (*place).written).write(written);
@@ -231,7 +231,7 @@ unsafe fn process_records(
     let status = result.as_ref().map_or_else(|trouble| trouble.status, |()| Status::Ok);
     let rejected = records.rejected();
     // SAFETY: it was read above, so it is there and aligned; all fields are of the first version,
-    // and the buffers lie elsewhere.
+    // and the buffers are elsewhere.
     unsafe {
         (&raw mut (*place).status).write(status as i32);
         (&raw mut (*place).done).write(records.done());

@@ -67,7 +67,7 @@ impl Engines {
             #[derive(Serialize)]
             struct Document {
                 engines: Vec<Found>,
-                /// None here: an error is printed alone.
+                /// Empty here: an error is printed alone.
                 failures: [(); 0],
             }
             print_json(&Document { engines, failures: [] })?;
@@ -84,7 +84,7 @@ impl Engines {
         Ok(Ending::Done)
     }
 
-    /// The engines that load code of others.
+    /// The engines that load foreign code.
     pub(crate) fn foreign_engines(&self) -> Vec<String> {
         match &self.calibrate {
             Some(_) => Vec::new(),
@@ -92,8 +92,8 @@ impl Engines {
         }
     }
 
-    /// Refuses options of --measure without it. (What an option requires is not looked at where
-    /// something excludes it.)
+    /// Refuses options of --measure without it. (The parser ignores the requirements of an option
+    /// if something excludes it.)
     fn check(&self) -> Result<(), Trouble> {
         let other = if self.json { "--json" } else { "--calibrate" };
         match self.measuring.stray() {
@@ -110,7 +110,7 @@ impl Engines {
 fn calibrate(kernel: &str) -> Result<Ending, Trouble> {
     let keeps = kernel.is_empty();
     if keeps && let Some(directory) = cpu::cache_directory() {
-        // Checked before measuring, so that an error costs no time.
+        // Made before measuring, so that an error costs no time.
         DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(not_kept)?;
     }
     let crossovers = cpu::calibrate(kernel)?;
@@ -239,7 +239,7 @@ impl Found {
         }
     }
 
-    /// Why an absent engine is absent, without its name.
+    /// The reason why an absent engine is absent, without its name.
     fn reason(&self) -> Option<&str> {
         let Found::Absent { name, absent } = self else { return None };
         let prefix = format!("engine `{name}` is not available: ");

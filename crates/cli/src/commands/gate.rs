@@ -104,16 +104,16 @@ struct Document {
     failures: Vec<Failure>,
 }
 
-/// A gate as it is shown.
+/// A gate, for display.
 #[derive(Serialize)]
 struct Shown {
     engine: String,
     discipline: &'static str,
-    /// Number of processes that it admits at once.
+    /// The number of processes that it admits at once.
     permits: usize,
     /// The processes that use the engine.
     holders: Vec<Process>,
-    /// The processes that wait, list by list, in each in order of arrival.
+    /// The waiting processes, list by list, each list in order of arrival.
     waiters: Vec<Process>,
 }
 
@@ -123,10 +123,10 @@ struct Process {
     process: u32,
     /// The thread that holds the permit or waits for it.
     thread: u32,
-    /// The number of its list; 0 where there is only one.
+    /// The number of its list; 0 if there is only one.
     queue: usize,
     condition: &'static str,
-    /// How long it has held its permit, or waited.
+    /// The time that it has held its permit, or waited.
     seconds: f64,
 }
 

@@ -61,7 +61,7 @@ impl List {
         if listing.left_out > 0 {
             complain(&format_args!("{} left out", listing.left_out));
         }
-        // Where a mistake in a glob is why nothing is listed, that is no success.
+        // A list that is empty because of a mistake in a glob is not a success.
         let has_mistake = listing.notices.len() as u64 > listing.left_out;
         let has_none = listing.files.is_empty() && has_mistake;
         Ok(match listing.failures.is_empty() && !has_none {
@@ -71,7 +71,7 @@ impl List {
     }
 
     fn list(&self, signals: &Signals) -> Result<Listing, Trouble> {
-        // What is not there is refused later, with the reason.
+        // A missing source is refused later, with the reason.
         let is_other = |found: fs::Metadata| !found.is_file() && !found.is_dir();
         if self.source == Path::new("-") || fs::metadata(&self.source).is_ok_and(is_other) {
             let reason =
@@ -106,7 +106,7 @@ impl List {
     }
 }
 
-/// Whether there is nothing in a tree.
+/// Returns whether a tree holds nothing.
 fn is_nothing(listing: &Listing) -> bool {
     let Listing { files, notices, failures, directories, .. } = listing;
     files.is_empty() && notices.is_empty() && failures.is_empty() && *directories == 1

@@ -1,4 +1,4 @@
-//! The commands, one a file: what can be typed after each, and what it means.
+//! The commands, one per file: the arguments of each, and their meaning.
 
 mod completions;
 mod decrypt;

@@ -84,7 +84,7 @@ impl Speed {
         Ok(Ending::Done)
     }
 
-    /// The engines that load code of others.
+    /// The engines that load foreign code.
     pub(crate) fn foreign_engines(&self) -> Vec<String> {
         measure::foreign(&self.engines)
     }
@@ -140,7 +140,7 @@ impl Speed {
         self.ciphers.iter().any(is_offered)
     }
 
-    /// Measures the engines one after another, so that one that fails does not end the others.
+    /// Measures the engines one after another, so that the failure of one does not stop the others.
     fn measure(
         &self,
         cipher: Cipher,
@@ -193,7 +193,7 @@ struct Report {
     rows: Vec<Row>,
     /// Engines that are absent or failed.
     left_out: Vec<LeftOut>,
-    /// None here: an error is printed alone.
+    /// Empty here: an error is printed alone.
     failures: [(); 0],
 }
 
@@ -227,14 +227,14 @@ impl Report {
             other => other.to_string(),
         };
         let left_out = LeftOut { name: name.to_owned(), reason };
-        // One that is out of service fails for every cipher and direction alike.
+        // An engine that is out of service fails in the same way for every cipher and direction.
         if !self.left_out.contains(&left_out) {
             self.left_out.push(left_out);
         }
     }
 
-    /// A table for each cipher and direction: a line for an engine and number of workers, a column
-    /// for a length.
+    /// Prints a table for each cipher and direction: a line per engine and number of workers, a
+    /// column per length.
     fn print(&self, out: &mut dyn Write) -> io::Result<()> {
         let width = self.rows.iter().map(|row| row.engine.chars().count()).max().unwrap_or(0);
         let width = width.max(ENGINE.len());
@@ -270,7 +270,7 @@ impl Report {
 
 const ENGINE: &str = "engine";
 
-/// In bytes.
+/// The shortest message in XTS mode, in bytes.
 const SHORTEST_OF_XTS: usize = 16;
 
 #[cfg(test)]

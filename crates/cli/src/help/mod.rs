@@ -1,8 +1,8 @@
-//! What help, the manual page and completions show: the same command line, arranged in pages.
+//! The content of help, the manual page and completions: the same command line, arranged in pages.
 //!
-//! Options are declared beside the code that uses them (`options/`, `commands/`). Here they are
-//! only arranged: the options that plain use needs come first, and those of engines, policies and
-//! the gate are on a page of their own, which `--help-engines` shows.
+//! Options are declared beside the code that uses them (`options/`, `commands/`). This module only
+//! arranges them: the options for plain use come first, and those of engines, policies and the gate
+//! are on a page of their own, which `--help-engines` shows.
 
 mod examples;
 
@@ -14,7 +14,7 @@ use evener_program::help::{further, listed, section};
 
 pub(crate) use examples::{engine_examples, examples};
 
-/// What is shown of a command's options.
+/// The options of a command that are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Page {
     /// All but those of engines, policies and the gate: `--help`.
@@ -26,7 +26,7 @@ pub(crate) enum Page {
 }
 
 impl Page {
-    /// The page for help that is asked for in these words.
+    /// The page for the help that these words ask for.
     pub(crate) fn asked_for(typed: &[OsString]) -> Page {
         let mut options = typed.iter().take_while(|word| *word != "--");
         match options.any(|word| word.to_str() == Some("--help-engines")) {
@@ -53,13 +53,13 @@ pub(crate) fn with_help(program: Command, page: Page) -> Command {
         ))
 }
 
-/// A command and those below it, with their options on pages and with examples.
+/// A command and its subcommands, with their options on pages and with examples.
 fn arranged(command: Command, parent: &str, page: Page) -> Command {
     let path = format!("{parent} {}", command.get_name());
     let has_engines = command.get_arguments().any(is_of_engines);
     let examples = listed(examples(&path));
-    // They are refused: decryption deletes nothing, encryption makes no holes, and a list has no
-    // links.
+    // These options are refused: decryption deletes nothing, encryption makes no holes, and a list
+    // has no links.
     let refused: &[&str] = match &*path {
         "evener decrypt" => &["delete", "delete_unmounted", "yes"],
         "evener encrypt" => &["sparse"],
@@ -124,7 +124,7 @@ fn more_help(path: &str) -> String {
     format!("`{path} --help-engines` shows the options of engines, policies and the gate.")
 }
 
-/// The options that plain use needs, in the order of the help.
+/// The options for plain use, in the order of the help.
 const PLAIN: [&str; 9] = [
     "key",
     "recipient",
@@ -161,7 +161,7 @@ const MANUAL: [&str; 17] = [
 /// The headings whose options have a page of their own.
 const ENGINE_HEADINGS: [&str; 3] = ["Engines", "Policies", "Gate"];
 
-/// `--help` has 999.
+/// The display order after `--help`, which has 999.
 const AFTER_HELP: usize = 1000;
 
 pub(crate) const MEMORY: &str = "\

@@ -9,12 +9,12 @@ use evener::keys::{KeyError, KeyFile};
 use crate::signals::Signals;
 use crate::trouble::Trouble;
 
-/// What errors call the key.
+/// The name of the key in errors.
 pub(super) const NAME: &str = "what --key-command wrote";
 
-/// Has `sh` run a command, and takes what it writes to its standard output as a key file. It reads
-/// no standard input, which may be what is to be encrypted; what it says on standard error is
-/// shown. Neither it nor what it wrote is part of an error.
+/// Has `sh` run a command, and takes its standard output as a key file. The command reads no
+/// standard input, which may be the data to encrypt; its standard error is shown. Neither the
+/// command nor its output is part of an error.
 pub(super) fn run(command: &OsStr, signals: &Signals) -> Result<KeyFile, Trouble> {
     let failed = |cause| Trouble::File { action: "run", path: "sh".into(), cause };
     let mut shell = Command::new("sh");
@@ -35,12 +35,12 @@ pub(super) fn run(command: &OsStr, signals: &Signals) -> Result<KeyFile, Trouble
     Ok(file)
 }
 
-/// Reads the key file, and waits for the end.
+/// Reads the key file, and waits for the command to end.
 fn take_output(child: &mut Child) -> (Option<Result<KeyFile, KeyError>>, io::Result<ExitStatus>) {
-    // Taken and closed, so that what writes on and on is ended by it.
+    // The output is taken and closed, which ends a command that never stops writing.
     let read = child.stdout.take().map(|mut output| KeyFile::read_from(&mut output, NAME));
     if !matches!(read, Some(Ok(_))) {
-        // It may have ended.
+        // The command may have ended.
         let _ = child.kill();
     }
     (read, child.wait())

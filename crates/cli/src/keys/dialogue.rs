@@ -1,4 +1,4 @@
-//! What plugins of age say and ask, on the terminal.
+//! Shows the messages and questions of age's plugins on the terminal.
 
 use evener::keys::age::Dialogue;
 use zeroize::Zeroizing;
@@ -6,13 +6,13 @@ use zeroize::Zeroizing;
 use crate::signals::Signals;
 use crate::trouble::complain;
 
-/// The user at the terminal. What is typed is not shown: it may be a PIN.
+/// The user at the terminal. Typed text is not shown: it may be a PIN.
 pub(super) struct AtTerminal {
     pub(super) signals: Signals,
 }
 
 impl AtTerminal {
-    /// One line in answer to a question; `None` where there is no terminal.
+    /// Returns one line in answer to a question; `None` if there is no terminal.
     fn answer(&self, question: &str) -> Option<Zeroizing<String>> {
         let typed = self.signals.ask(&format!("{}: ", in_one_line(question))).ok()?;
         std::str::from_utf8(&typed).ok().map(|text| Zeroizing::new(text.to_owned()))
@@ -35,7 +35,7 @@ impl Dialogue for AtTerminal {
     }
 }
 
-/// The age crate puts names between marks for text that runs from right to left, which nobody should see.
+/// The age crate puts names between marks for right-to-left text, which nobody should see.
 fn in_one_line(text: &str) -> String {
     let text = text.replace(|each| ('\u{2066}'..='\u{2069}').contains(&each), "");
     text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")

@@ -19,7 +19,7 @@ pub(crate) struct FreshKey {
     pub(super) place: KeyPlace,
     pub(super) contents: Vec<u8>,
     pub(super) audience: String,
-    /// The first key there that others may be able to open, and why.
+    /// The first key there that others may be able to open, and the reason.
     pub(super) left_alone: Option<(PathBuf, Doubt)>,
 }
 
@@ -33,8 +33,8 @@ pub(crate) struct WrittenKey {
 }
 
 impl FreshKey {
-    /// Writes the key to disk, synced, under the first name that is free, and makes the
-    /// directory if it is not there yet.
+    /// Writes the key to disk, synced, under the first free name, and makes the directory if it
+    /// does not exist.
     pub(crate) fn write(&self) -> Result<WrittenKey, Trouble> {
         let made_directory = self.make_directory()?;
         let mut number = 1;
@@ -74,7 +74,7 @@ impl FreshKey {
         )))
     }
 
-    /// Says what [`FreshKey::write`] would if the key can't be written. Writes nothing.
+    /// Fails as [`FreshKey::write`] would if the key can't be written. Writes nothing.
     pub(crate) fn check(&self) -> Result<(), Trouble> {
         let may_make = |directory: &Path| {
             let access = Access::WRITE_OK | Access::EXEC_OK;
@@ -101,7 +101,7 @@ impl FreshKey {
             Err(error) => return Err(failed(error)),
         }
         let parent = File::open(directory_of(path)).map_err(failed)?;
-        // Some file systems keep no directories on stable storage and say so.
+        // Some file systems keep no directories on stable storage and return an error that says so.
         match parent.sync_all() {
             Err(error) if error.kind() != io::ErrorKind::InvalidInput => Err(failed(error)),
             _ => Ok(true),
@@ -114,22 +114,22 @@ const NO_PIN: &str = "no note of this key could be kept in $XDG_STATE_HOME or \
      directory of your own that can be written to";
 
 impl WrittenKey {
-    /// Where it is.
+    /// Its path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What the user should know of how it was made.
+    /// Notices for the user about how it was made.
     pub(crate) fn notices(&self) -> impl Iterator<Item = &'static str> {
         self.notices.into_iter().flatten()
     }
 
-    /// Whether its directory was made for it.
+    /// Returns whether its directory was made for it.
     pub(crate) fn made_directory(&self) -> bool {
         self.made_directory
     }
 
-    /// Whether it is the only one in its place.
+    /// Returns whether it is the only key in its place.
     pub(crate) fn is_first(&self) -> bool {
         self.is_first
     }
@@ -140,7 +140,7 @@ impl WrittenKey {
         if file.try_lock().is_err() {
             return;
         }
-        // What can't be removed is a key that opens nothing, and does no harm.
+        // A key that can't be removed opens nothing, and does no harm.
         if fs::remove_file(&self.path).is_ok() {
             Pins::of_user().remove(self.fingerprint);
         }

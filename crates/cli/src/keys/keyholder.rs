@@ -1,4 +1,4 @@
-//! What opens wrapped keys: identities, and a passphrase wherever it comes from.
+//! Opens wrapped keys: with identities, and with a passphrase from any source.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::os::fd::RawFd;
@@ -19,19 +19,19 @@ pub(crate) struct Keyholder<'a> {
     identities: Vec<Identity>,
     source: Option<Source>,
     given: OnceCell<Passphrase>,
-    /// Whether the passphrase that the options speak of was asked for by a file of identities.
+    /// True if a file of identities asked for the passphrase that the options mention.
     opens_identities: Cell<bool>,
-    /// The files of wrapped keys that were found beside what they open.
+    /// The files of wrapped keys that were found beside the files that they open.
     found: RefCell<Vec<PathBuf>>,
-    /// Whether to ask for the passphrase of a file although no option speaks of one.
+    /// True if the user is asked for the passphrase of a file although no option mentions one.
     asks_unbidden: bool,
-    /// Whether files of secrets that others may use are taken.
+    /// True if files of secrets that others may use are accepted.
     takes_insecure: bool,
-    /// What is to be said of those that were.
+    /// Warnings about files that were.
     warnings: RefCell<Vec<String>>,
 }
 
-/// Where the passphrase comes from.
+/// The source of the passphrase.
 enum Source {
     Terminal,
     File(PathBuf),
@@ -39,8 +39,8 @@ enum Source {
 }
 
 impl<'a> Keyholder<'a> {
-    /// Reads the identities. With `asks_unbidden`, the passphrase of a key file that needs one
-    /// is asked for even if the options do not speak of it.
+    /// Reads the identities. With `asks_unbidden`, the user is asked for the passphrase of a key
+    /// file that needs one even if the options do not mention it.
     pub(crate) fn new(
         signals: &'a Signals,
         identities: Option<&Identities>,
@@ -73,7 +73,7 @@ impl<'a> Keyholder<'a> {
         Ok(Keyholder { identities, ..keyholder })
     }
 
-    /// Notes files of wrapped keys that were found.
+    /// Records files of wrapped keys that were found.
     pub(super) fn note_found(&self, paths: &[PathBuf]) {
         self.found.borrow_mut().extend_from_slice(paths);
     }
@@ -83,23 +83,23 @@ impl<'a> Keyholder<'a> {
         self.found.borrow().clone()
     }
 
-    /// What the user should know of the files that keys and passphrases were read from so far.
+    /// Warnings for the user about the files that keys and passphrases were read from so far.
     pub(crate) fn warnings(&self) -> Vec<String> {
         self.warnings.borrow().clone()
     }
 
-    /// Whether the options speak of a passphrase.
+    /// Returns whether the options mention a passphrase.
     pub(crate) fn has_passphrase(&self) -> bool {
         self.source.is_some()
     }
 
-    /// Whether the passphrase that the options speak of is that of an identity.
+    /// Returns whether the passphrase that the options mention is that of an identity.
     pub(crate) fn opens_identities(&self) -> bool {
         self.opens_identities.get()
     }
 
-    /// Refuses a passphrase that the options speak of and that has opened nothing, now that all keys
-    /// are open: what is encrypted would not be what the user takes it for.
+    /// Refuses a passphrase from the options that has opened nothing, now that all keys are open:
+    /// the encryption would not be what the user expects.
     pub(super) fn refuse_idle_passphrase(&self) -> Result<(), Trouble> {
         let is_idle = self.given.get().is_none() && !self.opens_identities();
         match self.has_passphrase() && is_idle {
@@ -108,18 +108,17 @@ impl<'a> Keyholder<'a> {
         }
     }
 
-    /// Whether the options give anything to open wrapped keys with.
+    /// Returns whether the options give anything that opens wrapped keys.
     pub(crate) fn opens_something(&self) -> bool {
         self.has_passphrase() || !self.identities.is_empty()
     }
 
-    /// The passphrase that the options speak of, for what exists already.
+    /// The passphrase from the options, for something that exists already.
     pub(crate) fn known_passphrase(&self, what: &str) -> Result<Option<Passphrase>, KeyError> {
         self.obtain(|| self.ask(&format!("Passphrase for {what}: ")))
     }
 
-    /// The passphrase that the options speak of, for something new: on the terminal it is typed
-    /// twice.
+    /// The passphrase from the options, for something new: on the terminal it is typed twice.
     pub(crate) fn new_passphrase(&self, what: &str) -> Result<Option<Passphrase>, KeyError> {
         self.obtain(|| {
             let first = self.ask(&format!("New passphrase for {what}: "))?;
@@ -132,7 +131,7 @@ impl<'a> Keyholder<'a> {
         })
     }
 
-    /// Warns of what is odd about a new passphrase. In files of `openssl enc` all of the line is the
+    /// Warns of oddities in a new passphrase. In files of `openssl enc` the whole line is the
     /// passphrase.
     pub(super) fn warn_of_oddities(&self, passphrase: &Passphrase, is_for_openssl: bool) {
         let warnings = passphrase.oddities().into_iter().map(|oddity| {
@@ -176,7 +175,8 @@ impl<'a> Keyholder<'a> {
 const IDLE_PASSPHRASE: &str = "the key is not encrypted, so no passphrase opens it: give a key or a \
     passphrase, not both";
 
-/// Opens files of identities. On the terminal each is asked for, whatever the options say.
+/// Opens files of identities. On the terminal, the user is asked for each one's passphrase, even
+/// without an option.
 struct OfIdentities<'a>(&'a Keyholder<'a>);
 
 impl Unlock for OfIdentities<'_> {
@@ -185,7 +185,7 @@ impl Unlock for OfIdentities<'_> {
         keyholder.opens_identities.set(keyholder.has_passphrase());
         let path = shown(path).to_string();
         match keyholder.source {
-            // Where there is no terminal, the error about the file says more.
+            // Without a terminal, the error about the file is more informative.
             None => Ok(keyholder.ask(&format!("Passphrase for {path}: ")).ok()),
             Some(Source::Terminal) => keyholder.ask(&format!("Passphrase for {path}: ")).map(Some),
             Some(_) => keyholder.known_passphrase(&path),
@@ -205,7 +205,7 @@ impl Unlock for Keyholder<'_> {
     fn passphrase(&self, path: &Path) -> Result<Option<Passphrase>, KeyError> {
         let path = shown(path).to_string();
         if self.source.is_none() && self.asks_unbidden {
-            // Where there is no terminal, the error about the file says more.
+            // Without a terminal, the error about the file is more informative.
             return Ok(self.ask(&format!("Passphrase for {path}: ")).ok());
         }
         self.known_passphrase(&path)

@@ -1,4 +1,4 @@
-//! From options to keys.
+//! Turns options into keys.
 
 mod command;
 mod dialogue;
@@ -30,16 +30,16 @@ pub(crate) use place::KeyPlace;
 pub(crate) use wrap::{Wrapping, wrapping};
 use wrapped::Wrapped;
 
-/// What encrypts.
+/// The keys for encryption, with the wrapped key and message that go with them.
 pub(crate) struct Sealing {
     pub(crate) ring: KeyRing,
     /// A key that has to be on disk before the first output.
     pub(crate) fresh: Option<FreshKey>,
-    /// What a pipe begins with: the wrapped key.
+    /// The wrapped key, with which a pipe begins.
     pub(crate) head: Vec<u8>,
-    /// The wrapped key that lay there already, to be held open while it is used.
+    /// The wrapped key that was there already, to be held open while it is used.
     pub(crate) reused: Option<File>,
-    /// What the user should know of the choice of the key.
+    /// A message for the user about the choice of the key.
     pub(crate) said: Option<String>,
 }
 
@@ -114,7 +114,7 @@ pub(crate) fn sealing(
 }
 
 impl Sealing {
-    /// Nothing but keys.
+    /// Keys alone.
     fn with(ring: KeyRing) -> Sealing {
         Sealing { ring, fresh: None, head: Vec::new(), reused: None, said: None }
     }
@@ -148,7 +148,7 @@ impl Named<'_> {
     ) -> Result<KeyMaterial, Trouble> {
         let (file, name) = match *self {
             Named::File(path) => {
-                // An error would tell it.
+                // An error message would reveal the key.
                 if path.as_os_str().as_encoded_bytes().starts_with(b"evener-key:") {
                     return Err(Trouble::usage(
                         "--key takes the path of a key file, not the key itself, which others can \
@@ -167,7 +167,7 @@ impl Named<'_> {
     }
 }
 
-/// Finds the keys that decrypt `source`, which `head` was at the head of.
+/// Finds the keys that decrypt `source`, which began with `head`.
 pub(crate) fn opening(
     options: &OpeningKeys,
     source: &Place,

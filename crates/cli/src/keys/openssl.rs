@@ -16,7 +16,7 @@ use crate::options::values::KdfName;
 use crate::options::{Iterations, OpensslOptions};
 use crate::trouble::{Trouble, shown};
 
-/// Whether a passphrase is for something new, and typed twice.
+/// The use of a passphrase; one for something new is typed twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Intent {
     Encrypt,
@@ -117,8 +117,8 @@ enum Secrecy {
     Public,
 }
 
-/// Reads bytes in hexadecimal, as `openssl enc -K` takes them, from a file or a pipe. Space
-/// around them is allowed.
+/// Reads bytes in hexadecimal, as `openssl enc -K` takes them, from a file or a pipe. Surrounding
+/// space is allowed.
 fn hexadecimal(
     path: &Path,
     secrecy: Secrecy,
@@ -129,7 +129,7 @@ fn hexadecimal(
     if secrecy == Secrecy::Secret {
         check_secret_file(&file, path, unlock)?;
     }
-    // With room for all that is read: growing would leave copies of the key behind.
+    // Reserves room for everything: growing would leave copies of the key behind.
     let mut text = Zeroizing::new(Vec::with_capacity(LONGEST_TEXT + 1));
     file.take(LONGEST_TEXT as u64).read_to_end(&mut text).map_err(failed)?;
     let wrong = |reason| Trouble::Usage(format!("{}: {reason}", shown(path)));
@@ -160,7 +160,7 @@ const ITERATIONS_NEEDED: &str = "files of `openssl enc` do not tell with how man
      --iterations 10000 for what earlier ones or `openssl enc -pbkdf2` without -iter encrypted, or \
      --kdf legacy for what `openssl enc` without -pbkdf2 encrypted";
 
-/// More than the longest key and some space take.
+/// More bytes than the longest key and some space take.
 const LONGEST_TEXT: usize = 512;
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! The wrapped keys that this user has made on this machine: where, and for which recipients.
 //!
-//! A key that is wrapped for recipients could be anybody's: recipients are not secret. And one of
-//! the user's own could have been copied from another place, whose readers would then read what
-//! is added here. So each run that makes one pins it: it leaves a file in the user's own state
-//! directory whose name is the wrapped key's fingerprint, and which says where the key belongs and
-//! for which recipients it was made. Where the pin can't be made or is lost, nothing worse happens than that a
-//! later run makes a fresh key.
+//! A key that is wrapped for recipients could be anybody's, because recipients are not secret. A
+//! key of the user's own could have been copied from another place, whose readers could then read
+//! the files added here. So each run that makes a key pins it: it leaves a file in the user's own
+//! state directory, named after the wrapped key's fingerprint, that says where the key belongs and
+//! for which recipients it was made. If the pin can't be made or is lost, a later run merely makes
+//! a fresh key.
 
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File};
@@ -22,7 +22,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 /// the home directory. `None` where there is neither.
 pub(super) struct Pins(Option<PathBuf>);
 
-/// What is known of a wrapped key that this user made.
+/// The facts about a wrapped key that this user made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pin {
     /// The recipients, or the passphrase, as one word.
@@ -41,10 +41,10 @@ impl Pins {
         Pins(state.map(|state| state.join("evener").join("keys")))
     }
 
-    /// The pin of a wrapped key. Only what this user alone can write to counts.
+    /// Finds the pin of a wrapped key. Only a pin that this user alone can write to counts.
     pub(super) fn find(&self, fingerprint: Fingerprint) -> Option<Pin> {
         let directory = self.open().ok()?;
-        // A pipe there would wait for its writer.
+        // Opening a pipe there would wait for its writer.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&directory, fingerprint.to_string(), flags, Mode::empty());
         let file = file.ok()?;
@@ -70,7 +70,7 @@ impl Pins {
 
     pub(super) fn remove(&self, fingerprint: Fingerprint) {
         if let Ok(directory) = self.open() {
-            // A pin of a key that is no more does no harm.
+            // A pin of a key that no longer exists does no harm.
             let _ = rustix::fs::unlinkat(&directory, fingerprint.to_string(), AtFlags::empty());
         }
     }
@@ -93,7 +93,7 @@ impl Pin {
         [self.audience.as_bytes(), b" ", self.place.as_os_str().as_bytes(), b"\n"].concat()
     }
 
-    /// `None` for what was cut short.
+    /// Returns `None` for text that was cut short.
     fn parse(text: &[u8]) -> Option<Pin> {
         let text = text.strip_suffix(b"\n")?;
         let space = text.iter().position(|&byte| byte == b' ')?;
@@ -103,14 +103,14 @@ impl Pin {
     }
 }
 
-/// Whether this user alone can write to it.
+/// Returns whether this user alone can write to it.
 fn is_own(stat: &Stat, kind: FileType) -> bool {
     FileType::from_raw_mode(stat.st_mode) == kind
         && stat.st_uid == rustix::process::geteuid().as_raw()
         && !Mode::from_raw_mode(stat.st_mode).intersects(Mode::WGRP | Mode::WOTH)
 }
 
-/// More than the longest path takes.
+/// More bytes than the longest path takes.
 const LONGEST: u64 = 1 << 16;
 
 #[cfg(test)]
@@ -144,7 +144,7 @@ mod tests {
         symlink(&pin, directory.join(other.to_string())).unwrap();
         assert!(!has(other));
         fs::set_permissions(&pin, fs::Permissions::from_mode(0o600)).unwrap();
-        // As an earlier version wrote it, and cut short.
+        // Text that an earlier version wrote, and text that was cut short.
         for text in ["/a/key\n", "us /a", "us a\n", "us\n", ""] {
             fs::write(&pin, text).unwrap();
             assert!(!has(one), "{text:?}");

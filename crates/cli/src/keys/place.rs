@@ -1,4 +1,4 @@
-//! Where wrapped keys lie: `evener-key.age`, `evener-key-2.age` and so on in a tree,
+//! The places of wrapped keys: `evener-key.age`, `evener-key-2.age` and so on in a tree,
 //! `NAME.evener-key.age` beside a single file.
 
 use std::ffi::OsString;
@@ -28,8 +28,8 @@ impl KeyPlace {
         KeyPlace { directory: directory_of(file).to_owned(), file: Some(name) }
     }
 
-    /// The wrapped keys that are there, in the order of their names; none where there is no
-    /// directory or it can't be read.
+    /// The wrapped keys that are there, in the order of their names; none if the directory does not
+    /// exist or can't be read.
     pub(super) fn existing(&self) -> Vec<PathBuf> {
         let Ok(entries) = fs::read_dir(&self.directory) else { return Vec::new() };
         let mut paths: Vec<_> = entries
@@ -41,8 +41,8 @@ impl KeyPlace {
         paths
     }
 
-    /// What tells this place from any other: an absolute path without symbolic links, of its first
-    /// key but for the extension. The directory has to be there.
+    /// Identifies this place: the absolute path of its first key, without symbolic links and
+    /// without the extension. The directory must exist.
     pub(super) fn canonical(&self) -> io::Result<PathBuf> {
         let first = wrapped_key_name(self.file.as_deref(), 1);
         Ok(fs::canonicalize(&self.directory)?.join(first).with_extension(""))

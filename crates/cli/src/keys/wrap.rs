@@ -7,14 +7,14 @@ use super::Keyholder;
 use crate::options::Recipients;
 use crate::trouble::Trouble;
 
-/// What opens a fresh key.
+/// The means that open a fresh key.
 pub(crate) enum Wrapping {
     Recipients(Vec<Recipient>),
     /// The passphrase that the options name.
     Passphrase,
 }
 
-/// What opens a fresh key, by the options; `None` when they say nothing.
+/// The means that open a fresh key, according to the options; `None` if they name none.
 pub(crate) fn wrapping(
     options: &Recipients,
     keyholder: &Keyholder<'_>,
@@ -31,7 +31,7 @@ pub(crate) fn wrapping(
     for path in &options.recipient_files {
         recipients.extend(Recipient::read_file(path, keyholder)?);
     }
-    // A passphrase that opens an identity is not that of a new key, too.
+    // A passphrase that opens an identity is not also that of a new key.
     let has_passphrase = keyholder.has_passphrase() && !keyholder.opens_identities();
     match (recipients.is_empty(), has_passphrase) {
         (true, false) => Ok(None),
@@ -44,7 +44,8 @@ pub(crate) fn wrapping(
 }
 
 impl Wrapping {
-    /// One word for what opens the key: the same recipients in any order give the same word.
+    /// A word that stands for the means that open the key: the same recipients in any order give
+    /// the same word.
     pub(crate) fn audience(&self) -> String {
         let Wrapping::Recipients(recipients) = self else { return "passphrase".to_owned() };
         let mut names: Vec<_> = recipients.iter().map(Recipient::to_string).collect();
@@ -74,7 +75,7 @@ impl Wrapping {
     }
 }
 
-/// The passphrase where an option has said that there is one.
+/// Returns the passphrase, or an error if an option promised one and there is none.
 pub(super) fn required(passphrase: Option<Passphrase>) -> Result<Passphrase, Trouble> {
     passphrase.ok_or_else(|| Trouble::usage("no passphrase: give --passphrase"))
 }

@@ -1,4 +1,4 @@
-//! The key that encrypts or opens what lies beside wrapped keys.
+//! The key that encrypts or opens the files beside wrapped keys.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -20,18 +20,18 @@ use crate::ends::directory_of;
 use crate::hints;
 use crate::trouble::{Trouble, complain, shown};
 
-/// What encrypts, and where its wrapped key is.
+/// The wrapped form of the key that encrypts: there already, or yet to be written.
 pub(super) enum Wrapped {
-    /// It lies there already. While this file is open, the run that wrote it does not remove it.
-    /// The other keys that lie there and open what is there already.
+    /// It is there already. While this file is open, the run that wrote it does not remove it. The
+    /// list has the other keys there that open existing files.
     Reused(File, Vec<KeyMaterial>),
     /// It is yet to be written.
     Fresh(FreshKey),
 }
 
-/// The key for what is to be added to a place: one that lies there, can be opened and is known
-/// to be made by this user for this place and for those that `wrapping` names, else a fresh one
-/// that `wrapping` wraps. Says what was done if that needs saying.
+/// Returns the key for additions to a place: one that is there, can be opened and is known to be
+/// made by this user for this place and for those that `wrapping` names, or else a fresh key that
+/// `wrapping` wraps. Also returns a message if the choice needs one.
 pub(super) fn reuse_or_make(
     place: KeyPlace,
     wrapping: Option<Wrapping>,
@@ -73,26 +73,26 @@ pub(super) fn reuse_or_make(
     }
 }
 
-/// What was found among the wrapped keys of a place.
+/// The result of a search among the wrapped keys of a place.
 #[derive(Default)]
 struct Found {
-    /// One that is this user's, and how that is known.
+    /// A key of this user's, and the proof of that.
     own: Option<(PathBuf, KeyMaterial, &'static str)>,
-    /// Further ones that are, and open.
+    /// Further keys of this user's that can be opened.
     others: Vec<KeyMaterial>,
-    /// Why the first that should have opened did not.
+    /// The reason why the first key that should have opened did not.
     refusal: Option<KeyError>,
-    /// The first that others may be able to open, and why.
+    /// The first key that others may be able to open, and the reason.
     left_alone: Option<(PathBuf, Doubt)>,
 }
 
-/// Why a key is not encrypted with.
+/// The reason why a key is not used to encrypt.
 pub(super) enum Doubt {
     /// It may be anybody's.
     Unknown,
     /// It is this user's, and was made for another place.
     Elsewhere(PathBuf),
-    /// It is this user's and of this place, and was not made for those that were named.
+    /// It is this user's and belongs to this place, but was not made for those that were named.
     OtherAudience,
 }
 
@@ -116,11 +116,10 @@ impl fmt::Display for Doubt {
     }
 }
 
-/// Looks for a key that is this user's. Somebody who can write to the place can put keys of their own
-/// there, wrapped for the same recipients, and would read what is encrypted with them; and so
-/// would the recipients of another key of this user's that they copy there. So a key has to be
-/// one that this user made for this place and this audience, as its pin says, or open with the
-/// passphrase.
+/// Looks for a key of this user's. Anybody who can write to the place can put their own keys there,
+/// wrapped for the same recipients, and could read files encrypted with them. So could the
+/// recipients of another key of this user's that is copied there. So a key must be one that this
+/// user made for this place and this audience, as its pin says, or must open with the passphrase.
 fn find_own(
     place: &KeyPlace,
     audience: Option<&str>,
@@ -160,12 +159,12 @@ fn find_own(
             (Err(_), None) => {}
         }
     }
-    // Passphrases last: to try one takes a second.
+    // Passphrases come last: trying one takes a second.
     let mut tried = 0;
     let mut seen = HashSet::new();
     let mut derived = 0;
     for (path, file, proof) in pinned.into_iter().chain(with_passphrase) {
-        // A copy opens nothing that the other does not.
+        // A copy opens nothing that the original does not.
         if !seen.insert(file.fingerprint().to_string()) {
             continue;
         }
@@ -181,7 +180,7 @@ fn find_own(
             Err(error @ KeyError::Passphrase { .. }) => return Err(error.into()),
             // Wrapped in the other way, for recipients or with a passphrase.
             Err(KeyError::IdentityNeeded { .. } | KeyError::PassphraseNeeded { .. }) => {}
-            // It was given for an identity, and not for this key.
+            // The passphrase was given for an identity, not for this key.
             Err(KeyError::WrongPassphrase { .. }) if keyholder.opens_identities() => tried += 1,
             Err(error) => {
                 tried += usize::from(matches!(error, KeyError::WrongPassphrase { .. }));
@@ -189,7 +188,7 @@ fn find_own(
             }
         }
     }
-    // What they encrypted is here, and may be complete already.
+    // Files that they encrypted are here, and may be complete already.
     found.others.extend(of_others.iter().filter_map(|file| file.open(keyholder).ok()));
     Ok(found)
 }
@@ -198,7 +197,7 @@ fn find_own(
 fn hold(path: &Path) -> Result<File, Trouble> {
     let failed = |cause| Trouble::File { action: "open", path: path.to_owned(), cause };
     let file = File::open(path).map_err(failed)?;
-    // Where there are no locks, nobody removes it either.
+    // Without locks, no other run removes the key either.
     let _ = file.lock_shared();
     if file.metadata().map_err(failed)?.nlink() == 0 {
         return Err(failed(io::ErrorKind::NotFound.into()));
@@ -206,9 +205,9 @@ fn hold(path: &Path) -> Result<File, Trouble> {
     Ok(file)
 }
 
-/// The keys that open a file or a tree: those beside the file, else those of the tree that it
-/// is or that the file lies in. Keys further up are not looked for: somebody else than SRC's
-/// author may be able to write there.
+/// Finds the keys that open a file or a tree: those beside the file, or else those of the tree
+/// itself or of the file's directory. Keys further up are ignored: somebody other than SRC's author
+/// may be able to write there.
 pub(super) fn find(
     source: &Path,
     wanted: Option<KeyFormat>,
@@ -257,19 +256,20 @@ pub(super) fn find(
     ))
 }
 
-/// One of the files that lie in a directory itself, and which Evener did not encrypt, but age.
+/// Finds a file in the directory itself that age encrypted, and not Evener.
 fn first_of_age(directory: &Path) -> Option<PathBuf> {
     let entries = fs::read_dir(directory).ok()?.flatten().take(MOST_LOOKED_AT);
     entries.map(|entry| entry.path()).find(|path| hints::guess(path) == Some(Guess::Age))
 }
 
-/// What became of wrapped keys.
+/// The result of opening wrapped keys.
 #[derive(Default)]
 struct Opened {
     keys: Vec<(PathBuf, KeyMaterial)>,
-    /// The first that should have opened and did not.
+    /// The error of the first key that should have opened and did not.
     refusal: Option<KeyError>,
-    /// The first that is wrapped in the other way, for recipients or with a passphrase.
+    /// The error of the first key that is wrapped in the other way, for recipients or with a
+    /// passphrase.
     passed_over: Option<KeyError>,
 }
 
@@ -285,7 +285,7 @@ fn open_all(paths: Vec<PathBuf>, keyholder: &Keyholder<'_>) -> Result<Opened, Tr
                 continue;
             }
         };
-        // A copy opens nothing that the other does not.
+        // A copy opens nothing that the original does not.
         if !seen.insert(file.fingerprint().to_string()) {
             continue;
         }
@@ -316,14 +316,14 @@ fn open_all(paths: Vec<PathBuf>, keyholder: &Keyholder<'_>) -> Result<Opened, Tr
     Ok(opened)
 }
 
-/// How many keys that a passphrase does not open are tried. Each takes a second or more, and
-/// anybody who can write beside the files can put more there.
+/// The most keys that are tried although a passphrase does not open them. Each takes a second or
+/// more, and anybody who can write beside the files can put more there.
 const MOST_REFUSALS: usize = 3;
 
-/// How many keys are tried with a passphrase at all, whether it opens them or not.
+/// The most keys that are tried with a passphrase at all, whether it opens them or not.
 const MOST_PASSPHRASES: usize = 4;
 
-/// How many files are looked at to say what they are.
+/// The most files that are examined to identify them.
 const MOST_LOOKED_AT: usize = 100;
 
 const PINNED: &str = "which you made before";

@@ -1,4 +1,5 @@
-//! Checks that what one command can be told, all can for which it makes sense, under one name.
+//! Checks that an option of one command exists, under the same name, in all commands where it makes
+//! sense.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,14 +9,14 @@ use evener_program::help::commands;
 use crate::arguments::program;
 use crate::help::Page;
 
-/// The commands that do the same with files. Of all their options, each lacks these and no others.
+/// The commands that process files alike. Of all their options, each lacks exactly these.
 const OF_FILES: [(&str, &[&[&str]]); 4] = [
-    // A part of a tree is named as SRC. Nothing is shown on a terminal, and no holes are made.
+    // SRC itself can name a part of a tree. Nothing is shown on a terminal, and no holes are made.
     ("encrypt", &[&["only", "force", "sparse", "insecure-modes"]]),
     // It deletes no plaintext.
     ("decrypt", &[MAKING_KEYS, &["skip-changing", "delete", "delete-unmounted", "yes"]]),
     ("verify", &[MAKING_KEYS, WRITING]),
-    // Its list is its result: it has no more words, and no progress. There are no links in it.
+    // The list is the result: it has no further messages, no progress and no links.
     ("list", &[MAKING_KEYS, WRITING, WORKING, &["verbose", "json-progress", "follow-symlinks"]]),
 ];
 
@@ -60,20 +61,20 @@ const WORKING: &[&str] = &[
     "help-engines",
 ];
 
-/// A command, another that has all its options, and those that it does not have.
+/// A command, and another that has all its options except these.
 const PARTS: [(&str, &str, &[&str]); 5] = [
     // A new key is written to a file of its own.
     ("keygen", "encrypt", &["output"]),
-    // Measuring the costs says nothing while it measures.
+    // Measuring the costs prints nothing while it measures.
     ("speed", "engines", &["quiet"]),
     ("gate", "encrypt", &[]),
     ("gate reset", "gate", &[]),
     ("verify", "decrypt", &[]),
 ];
 
-/// Options that each command has but these.
+/// Options that each command has, except these.
 const OF_ALL: [(&str, &[&str]); 2] = [
-    // What they print is for a person, a shell or another program, or is nothing.
+    // Their output is for a person, a shell or another program, or there is none.
     (
         "json",
         &[
@@ -88,7 +89,7 @@ const OF_ALL: [(&str, &[&str]); 2] = [
             "man",
         ],
     ),
-    // They say nothing but their result.
+    // They print nothing but their result.
     (
         "quiet",
         &[
@@ -107,7 +108,7 @@ const OF_ALL: [(&str, &[&str]); 2] = [
     ),
 ];
 
-/// Each command by its name, without the program's, with its options as the manual shows them.
+/// Returns each command's name, without the program's, with its options as the manual shows them.
 fn options() -> BTreeMap<String, BTreeSet<String>> {
     let known = commands(&program(Page::All), "evener").into_iter();
     let named = known.filter_map(|(path, command)| {
@@ -155,7 +156,7 @@ fn what_all_have_all_have() {
     }
 }
 
-/// A letter means one option, whichever command it is given to, and an option has one letter.
+/// A letter means the same option for every command, and an option has one letter.
 #[test]
 fn letters_mean_the_same_everywhere() {
     let (mut names, mut letters) = (BTreeMap::new(), BTreeMap::new());

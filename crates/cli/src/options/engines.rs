@@ -82,7 +82,7 @@ pub(crate) struct EngineOptions {
     gate_lease: Option<Duration>,
 }
 
-/// With --retry-pin, has PINs tried again. Comes before engines are looked for.
+/// Allows PINs to be tried again if --retry-pin was given. Call it before engines are looked up.
 pub(crate) fn retry_pins(is_asked: bool) -> Result<(), Trouble> {
     match is_asked {
         true => evener::engines::forget_refused_pins().map_err(Trouble::Pins),
@@ -91,7 +91,7 @@ pub(crate) fn retry_pins(is_asked: bool) -> Result<(), Trouble> {
 }
 
 impl EngineOptions {
-    /// The engines that load code of others.
+    /// The engines that load foreign code.
     pub(crate) fn foreign(&self) -> Vec<String> {
         self.engines.iter().filter(|engine| loads_foreign_code(engine)).cloned().collect()
     }
@@ -202,5 +202,5 @@ fn up_to(most: usize, text: &str) -> Result<NonZeroUsize, String> {
 
 const MOST_JOBS: usize = 1024;
 
-/// From the usual one to the least.
+/// The steps from the usual nice value to the lowest.
 const MOST_STEPS: usize = 20;

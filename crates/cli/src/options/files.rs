@@ -48,8 +48,8 @@ impl Choosing {
         self.suffix.as_deref().unwrap_or(Options::DEFAULT_SUFFIX.as_ref())
     }
 
-    /// Refuses what would have no effect: to choose among the files of a tree where there is none,
-    /// and a suffix where no name is made or looked for.
+    /// Refuses options without effect: a choice among the files of a tree if there is none, and a
+    /// suffix if no name is made or looked for.
     pub(crate) fn check(&self, has_tree: bool, has_suffixes: bool) -> Result<(), Trouble> {
         let given = [
             (!self.include.is_empty(), "--include chooses among the files of a tree"),
@@ -68,7 +68,7 @@ impl Choosing {
         Ok(())
     }
 
-    /// Refuses to follow links where that is of no use.
+    /// Refuses to follow links if that is of no use.
     pub(crate) fn refuse_to_follow(&self, reason: &str) -> Result<(), Trouble> {
         match self.follow_symlinks {
             true => Err(Trouble::Usage(format!("--follow-symlinks is of no use: {reason}"))),
@@ -95,7 +95,7 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// Refuses to take a part of what is no tree, or of several.
+    /// Refuses to take a part of anything but a single tree.
     pub(crate) fn check(&self, is_one_tree: bool) -> Result<(), Trouble> {
         if self.only.is_empty() || is_one_tree {
             return Ok(());
@@ -193,7 +193,7 @@ impl Writing {
         options.dry_run = self.dry_run;
     }
 
-    /// What `--resume` or `--update` can't tell of these keys, if it was given.
+    /// Warns of what `--resume` or `--update` can't detect with these keys, if it was given.
     pub(crate) fn warning(&self, ring: &KeyRing, key_is_fresh: bool) -> Option<String> {
         let reason = if !ring.primary().cipher().is_authenticated() {
             "nothing in files of `openssl enc` shows with which key they were made"
@@ -210,8 +210,8 @@ impl Writing {
         Some(format!("{option} goes by size and time alone: {reason}"))
     }
 
-    /// Rejects options that need files where one end is a pipe, those that need others, and a question
-    /// that nobody can answer.
+    /// Rejects options that need files if one end is a pipe, options that need others, and a
+    /// question that nobody can answer.
     pub(crate) fn check(&self, operation: Operation, route: &Route) -> Result<(), Trouble> {
         let need_files = [
             (self.resume, "--resume"),

@@ -116,7 +116,7 @@ fn that_read_stdin<'o>(
 }
 
 impl SealingKeys {
-    /// Adds what the environment says, where no option gives a key.
+    /// Adds the key file that the environment names, if no option gives a key.
     pub(crate) fn complete(&mut self) -> Result<(), Trouble> {
         if self.key.is_none()
             && self.origins.key_command.is_none()
@@ -146,8 +146,8 @@ impl SealingKeys {
     }
 }
 
-/// `own` files and those among these options. Standard input and descriptors are files too: their
-/// paths lead to what is open there.
+/// Returns the `own` files and those among these options. Standard input and descriptors are files
+/// too: their paths lead to the open files.
 fn with_secret_files<'o>(
     own: impl Iterator<Item = &'o PathBuf>,
     identities: &'o Identities,
@@ -163,7 +163,7 @@ fn with_secret_files<'o>(
 }
 
 impl OpeningKeys {
-    /// Adds what the environment says, where no option gives a key.
+    /// Adds the key file that the environment names, if no option gives a key.
     pub(crate) fn complete(&mut self) -> Result<(), Trouble> {
         if self.is_empty() {
             self.keys.extend(of_environment()?);
@@ -171,12 +171,13 @@ impl OpeningKeys {
         Ok(())
     }
 
-    /// Whether an option gives a key, wrapped or not, and not only what opens one.
+    /// Returns whether an option gives a key, wrapped or not, and not only something that opens
+    /// one.
     pub(crate) fn name_a_key(&self) -> bool {
         !self.keys.is_empty() || self.origins.key_command.is_some()
     }
 
-    /// Whether the key is to be looked for where the files are.
+    /// Returns whether to look for the key where the files are.
     pub(crate) fn look_for_one(&self) -> bool {
         !self.name_a_key()
             && self.format != Some(Format::Openssl)
@@ -195,7 +196,7 @@ impl OpeningKeys {
         with_secret_files(self.keys.iter(), &self.identities, &self.passphrase, &self.openssl)
     }
 
-    /// Whether nothing was given that a key could be made of.
+    /// Returns whether no option gives anything to make a key of.
     pub(crate) fn is_empty(&self) -> bool {
         !self.name_a_key()
             && self.identities.identity_files.is_empty()
@@ -254,7 +255,7 @@ pub(crate) struct PassphraseOptions {
 }
 
 impl PassphraseOptions {
-    /// Whether any of these options was given.
+    /// Returns whether any of these options was given.
     pub(crate) fn is_given(&self) -> bool {
         let PassphraseOptions { passphrase, passphrase_file, passphrase_fd } = self;
         *passphrase || passphrase_file.is_some() || passphrase_fd.is_some()
@@ -302,7 +303,7 @@ pub(crate) struct OpensslOptions {
 }
 
 impl OpensslOptions {
-    /// The text that the encrypted side is.
+    /// The text encoding of the encrypted side.
     pub(crate) fn armour(&self) -> Option<Base64> {
         match (self.base64, self.one_line) {
             (_, true) => Some(Base64::OneLine),
@@ -329,5 +330,5 @@ impl OpensslOptions {
     }
 }
 
-/// Names a key file, for commands that are given none.
+/// The variable that names a key file for commands that are given none.
 const KEY_FILE_VARIABLE: &str = "EVENER_KEY_FILE";

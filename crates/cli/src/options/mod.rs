@@ -1,4 +1,4 @@
-//! Options that several commands share, and what they mean.
+//! Options that several commands share, and their meaning.
 
 #[cfg(test)]
 mod alike;

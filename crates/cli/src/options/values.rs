@@ -24,7 +24,7 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// The format as keys have it; `None` for `openssl`, which has no key files.
+    /// The corresponding format of keys; `None` for `openssl`, which has no key files.
     pub(crate) fn of_keys(self) -> Option<KeyFormat> {
         match self {
             Format::Cobblestone256 => Some(KeyFormat::Cobblestone256),
@@ -110,7 +110,7 @@ pub(crate) fn group(text: &str) -> Result<u32, String> {
     group_in(&groups, text).ok_or_else(|| "no such group in /etc/group".to_owned())
 }
 
-/// The number of a group in text as group(5) has it.
+/// The number of a group in text in the format of group(5).
 fn group_in(groups: &str, name: &str) -> Option<u32> {
     groups.lines().find_map(|line| {
         let mut fields = line.split(':');

@@ -1,5 +1,5 @@
-//! The line on the terminal. It fits whatever width the terminal has at the moment: what matters less
-//! is left out where there is no room.
+//! The line on the terminal. It fits the terminal's current width: less important parts are left
+//! out if there is no room.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
@@ -11,13 +11,14 @@ use rustix::termios::tcgetwinsize;
 use super::gauge::Reading;
 use crate::summary::{count, size};
 
-/// Whether standard error is a terminal that can clear a line.
+/// Returns whether standard error is a terminal that can clear a line.
 pub(super) fn has_room() -> bool {
     io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|kind| kind != "dumb")
 }
 
-/// Draws the line. The cursor stays at its beginning: when a terminal becomes narrower and breaks the
-/// line in two, erasing from there on clears both, and the cursor never moves up into other lines.
+/// Draws the line. The cursor stays at its beginning: if a terminal becomes narrower and breaks the
+/// line in two, erasing from there on clears both parts, and the cursor never moves up into other
+/// lines.
 pub(super) fn show(reading: &Reading) {
     let columns = tcgetwinsize(stderr()).map_or(0, |size| usize::from(size.ws_col));
     let mut terminal = io::stderr().lock();
@@ -36,7 +37,7 @@ pub(crate) fn clear_bar() {
 /// ` 42% [=====>      ]  1.2 GiB/4.0 GiB  300.0 MiB/s  0:09 left  3/40 files`
 fn line(reading: &Reading, columns: usize) -> String {
     // The width is 0 if the terminal does not report it. Some terminals wrap after the last column,
-    // so it stays empty.
+    // so that column stays empty.
     let room = if columns == 0 { USUAL_COLUMNS } else { columns } - 1;
     let parts = parts(reading);
     let mut by_rank: Vec<_> = (0..parts.len()).collect();
@@ -60,7 +61,7 @@ fn line(reading: &Reading, columns: usize) -> String {
 }
 
 struct Part {
-    /// The least is the last to be left out.
+    /// The part with the lowest rank is left out last.
     rank: u8,
     text: String,
 }
@@ -72,7 +73,7 @@ fn parts(reading: &Reading) -> Vec<Part> {
     if reading.is_stopped {
         parts.push(part(0, "stopping".to_owned()));
     } else if let Some(share) = reading.share() {
-        // All is done only when the line goes.
+        // Everything is done only when the line disappears.
         parts.push(part(0, format!("{:3.0}%", (share * 100.0).floor().min(99.0))));
     }
     let is_moving = !reading.is_dry_run;
@@ -81,7 +82,7 @@ fn parts(reading: &Reading) -> Vec<Part> {
             Some(total) => format!("{}/{}", size(reading.bytes as f64), size(total.bytes as f64)),
             None => size(reading.bytes as f64),
         };
-        // Of an unknown length it is the only thing that tells how much.
+        // If the total is unknown, nothing else shows the amount.
         let rank = if reading.total.is_some() { 3 } else { 1 };
         parts.push(part(rank, bytes));
         parts.push(part(2, format!("{}/s", size(reading.rate))));
@@ -104,7 +105,7 @@ fn parts(reading: &Reading) -> Vec<Part> {
     parts
 }
 
-/// `af_alg 70% cpu 30%`, where more than one engine works.
+/// `af_alg 70% cpu 30%`, if more than one engine works.
 fn shares(engines: &[(String, u64)]) -> Option<String> {
     let all: u64 = engines.iter().map(|(_, bytes)| bytes).sum();
     if engines.len() < 2 || all == 0 {
@@ -116,7 +117,7 @@ fn shares(engines: &[(String, u64)]) -> Option<String> {
     Some(engines.iter().map(share).collect::<Vec<_>>().join(" "))
 }
 
-/// `[====>     ]`, if there is room for one of which something can be seen.
+/// `[====>     ]`, if there is enough room for a bar to be visible.
 fn bar(share: f64, room: usize) -> Option<String> {
     let inside = room.min(WIDEST_BAR).checked_sub(2).filter(|inside| *inside >= NARROWEST_BAR)?;
     let filled = (share * inside as f64) as usize;
@@ -138,7 +139,7 @@ fn clock(time: Duration) -> String {
 /// Moves to the beginning of the line and clears from there to the end of the screen.
 pub(super) const CLEAR: &str = "\r\x1b[J";
 
-/// What stands between two parts.
+/// The space between two parts.
 const GAP: &str = "  ";
 
 const USUAL_COLUMNS: usize = 80;

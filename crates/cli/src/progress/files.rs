@@ -9,16 +9,16 @@ use super::{bar, verbs};
 use crate::options::Telling;
 use crate::trouble::shown;
 
-/// Which files are shown, and how.
+/// Selects the files that are shown, and their wording.
 pub(super) struct Shown {
     operation: Operation,
     is_dry_run: bool,
-    /// Whether those with which nothing is done are shown too.
+    /// True if files that are left unchanged are shown too.
     shows_all: bool,
 }
 
 impl Shown {
-    /// `None` where no file is to be shown.
+    /// Returns `None` if no file is to be shown.
     pub(super) fn wanted(
         operation: Operation,
         is_dry_run: bool,
@@ -29,7 +29,7 @@ impl Shown {
         (is_wanted && !telling.quiet).then_some(Shown { operation, is_dry_run, shows_all })
     }
 
-    /// Shows a file. Calls from several threads make whole lines.
+    /// Shows a file. Calls from several threads print whole lines.
     pub(super) fn tell(&self, path: &Path, outcome: FileOutcome) {
         let Some(words) = self.words(outcome) else { return };
         let mut terminal = io::stderr().lock();
@@ -51,7 +51,7 @@ impl Shown {
             FileOutcome::Linked => Some(either("linked", "link")),
             FileOutcome::Skipped => self.shows_all.then(|| "complete already:".to_owned()),
             FileOutcome::Unchanged => self.shows_all.then(|| "unchanged:".to_owned()),
-            // A dry run says of each that it would be.
+            // A dry run says of each file that it would be deleted.
             FileOutcome::Deleted => (!self.is_dry_run).then(|| "deleted".to_owned()),
             _ => None,
         }

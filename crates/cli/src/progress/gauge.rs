@@ -1,4 +1,4 @@
-//! How far an operation has come, how fast it goes, and how long it will take.
+//! The progress of an operation, its speed, and the time that it will take.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use evener::{Control, Total};
 use evener_core::IgnorePoison;
 
-/// Reads an operation's counts, now and then.
+/// Reads an operation's counts at intervals.
 pub(super) struct Gauge {
     control: Arc<Control>,
     begun: Instant,
@@ -16,7 +16,7 @@ pub(super) struct Gauge {
     samples: Mutex<VecDeque<Sample>>,
 }
 
-/// What was counted at a moment.
+/// The counts at a moment.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sample {
     time: Duration,
@@ -26,27 +26,27 @@ struct Sample {
     processed: u64,
 }
 
-/// What the gauge shows.
+/// The values that the gauge shows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Reading {
     pub(super) elapsed: Duration,
     pub(super) files: u64,
     pub(super) bytes: u64,
-    /// How much there is, once that is known.
+    /// The total, once it is known.
     pub(super) total: Option<Total>,
     /// Bytes a second that engines process.
     pub(super) rate: f64,
-    /// How long it will take at the present pace, where the total is known.
+    /// The time left at the present pace, if the total is known.
     pub(super) left: Option<Duration>,
-    /// What each engine has processed, the busiest first.
+    /// The bytes that each engine has processed, the busiest first.
     pub(super) engines: Vec<(String, u64)>,
     pub(super) is_stopped: bool,
-    /// Whether only files are counted, since nothing is read.
+    /// True if only files are counted, because nothing is read.
     pub(super) is_dry_run: bool,
 }
 
 impl Gauge {
-    /// `length` is that of all sources, where they are files.
+    /// `length` is that of all sources, if they are files.
     pub(super) fn new(control: Arc<Control>, length: Option<Total>, is_dry_run: bool) -> Gauge {
         let samples = Mutex::new(VecDeque::from([Sample::default()]));
         Gauge { control, begun: Instant::now(), is_dry_run, total: Mutex::new(length), samples }
@@ -64,7 +64,7 @@ impl Gauge {
         let processed = engines.iter().map(|(_, bytes)| bytes).sum();
         let now = Sample { time: elapsed, done: progress.done_bytes, processed };
         let before = self.take(now);
-        // What has changed is counted twice, and more may be found than there was.
+        // Changed files are counted twice, and more may be found than the total had.
         let total = self.total.lock().ignore_poison().map(|total| Total {
             files: total.files.max(progress.done_files),
             bytes: total.bytes.max(now.done),
@@ -90,7 +90,7 @@ impl Gauge {
         }
     }
 
-    /// Keeps a sample and returns the one with which it is compared.
+    /// Keeps a sample and returns the one to compare it with.
     fn take(&self, now: Sample) -> Sample {
         let mut samples = self.samples.lock().ignore_poison();
         while samples.len() > 1 && now.time.saturating_sub(samples[1].time) >= PACE_OF {
@@ -103,7 +103,7 @@ impl Gauge {
 }
 
 impl Reading {
-    /// How much of the whole is done, from 0 to 1, where the whole is known.
+    /// The share of the whole that is done, from 0 to 1, if the whole is known.
     pub(super) fn share(&self) -> Option<f64> {
         let total = self.total?;
         let (done, all) = match self.is_dry_run {
@@ -114,10 +114,10 @@ impl Reading {
     }
 }
 
-/// The pace is that of the last seconds, so that it shows when a pipe stalls or a device tires.
+/// The pace covers the last seconds, so that it shows when a pipe stalls or a device slows down.
 const PACE_OF: Duration = Duration::from_secs(5);
 
-/// In seconds; a hundred years need no more digits.
+/// The longest time, in seconds; a hundred years need no more digits.
 const LONGEST: f64 = 3.2e9;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Progress for programs: one JSON object a line, as `--json-progress` says.
+//! Progress for programs: one JSON object per line, for `--json-progress`.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, Metadata};
@@ -20,16 +20,16 @@ use crate::options::Telling;
 use crate::route::Route;
 use crate::trouble::{Trouble, complain, shown};
 
-/// Where the lines go.
+/// The destination of the lines.
 pub(super) struct Lines {
     file: Mutex<File>,
     is_stderr: bool,
     place: PathBuf,
-    /// Why a line could not be written.
+    /// The error if a line could not be written.
     trouble: OnceLock<io::Error>,
 }
 
-/// A line that says how far the operation is.
+/// A line that reports the progress of the operation.
 #[derive(Serialize)]
 struct Line<'a> {
     event: &'static str,
@@ -46,7 +46,7 @@ struct Line<'a> {
     end: Option<End>,
 }
 
-/// What only the last line has.
+/// The fields that only the last line has.
 #[derive(Serialize)]
 struct End {
     interrupted: bool,
@@ -64,7 +64,7 @@ struct FileLine<'a> {
 }
 
 impl Lines {
-    /// Opens `place`, or standard error if it is empty. What is there already stays before the lines.
+    /// Opens `place`, or standard error if it is empty. Existing content stays before the lines.
     pub(super) fn open(place: &Path, route: &Route, telling: &Telling) -> Result<Lines, Trouble> {
         let is_stderr = place.as_os_str().is_empty();
         let is_stdout = matches!(Place::of_target(place.into()), Place::Pipe);
@@ -86,7 +86,7 @@ impl Lines {
         let is_busy = telling.json && (is_stdout || !is_stderr && is_output(&file));
         if is_busy || has_data(&file, route) {
             if is_new {
-                // It was made in vain.
+                // The file was made in vain.
                 let _ = fs::remove_file(place);
             }
             return Err(Trouble::usage(
@@ -98,7 +98,7 @@ impl Lines {
         Ok(Lines { file: Mutex::new(file), is_stderr, place, trouble })
     }
 
-    /// The file that was opened; `None` where lines go to a descriptor of the program.
+    /// The file that was opened; `None` if lines go to a descriptor of the program.
     pub(super) fn file(&self) -> Option<&Path> {
         let is_file = !self.is_stderr && Place::of_target((&*self.place).into()) != Place::Pipe;
         is_file.then_some(&*self.place)
@@ -147,8 +147,8 @@ impl Lines {
         });
     }
 
-    /// Writes a line in one piece. The operation goes on where that fails; the end says it, unless the
-    /// reader has gone.
+    /// Writes a line in one piece. If that fails, the operation continues; the end reports it,
+    /// unless the reader has gone.
     fn write(&self, line: &impl Serialize) {
         let Ok(text) = serde_json::to_string(line) else { return };
         let mut text = shown_json(&text);
@@ -162,7 +162,7 @@ impl Lines {
 }
 
 fn line<'a>(event: &'static str, reading: &'a Reading, end: Option<End>) -> Line<'a> {
-    // At the end none of the time is left, however much was done.
+    // At the end no time is left, however much was done.
     let left = reading.left.filter(|_| end.is_none());
     let rounded = |number: f64| (number * 1e3).round() / 1e3;
     Line {
@@ -180,8 +180,8 @@ fn line<'a>(event: &'static str, reading: &'a Reading, end: Option<End>) -> Line
     }
 }
 
-/// Refuses a file that holds something else than such lines: what is added could make a key or an
-/// encrypted file useless. A descriptor was opened for them.
+/// Refuses a file with anything but such lines: an addition could make a key or an encrypted file
+/// useless. A descriptor is accepted, because it was opened for them.
 fn refuse_other_content(place: &Path) -> Result<(), Trouble> {
     let is_descriptor = ["/dev/fd", "/proc/self/fd"].iter().any(|fds| place.starts_with(fds));
     let is_file = fs::metadata(place).is_ok_and(|found| found.is_file() && found.len() > 0);
@@ -200,8 +200,8 @@ fn refuse_other_content(place: &Path) -> Result<(), Trouble> {
     }
 }
 
-/// Whether a file is where some of the data comes from or goes. What devices take never mixes, but
-/// for terminals, where it can be seen.
+/// Returns whether some of the data comes from or goes to this file. Output to devices never mixes,
+/// except on terminals, where it is visible.
 fn has_data(file: &File, route: &Route) -> bool {
     let Ok(lines) = file.metadata() else { return false };
     let is_there = |data: Metadata| (data.dev(), data.ino()) == (lines.dev(), lines.ino());
@@ -220,7 +220,7 @@ fn has_data(file: &File, route: &Route) -> bool {
             .any(|ends| ends.target.as_ref().is_some_and(goes_there) || comes_from(&ends.source))
 }
 
-/// Whether a file, and no terminal, is the program's standard output.
+/// Returns whether a file is the program's standard output and not a terminal.
 fn is_output(file: &File) -> bool {
     let output = output().try_clone_to_owned().and_then(|output| File::from(output).metadata());
     let (Ok(file), Ok(output)) = (file.metadata(), output) else { return false };
@@ -228,5 +228,5 @@ fn is_output(file: &File) -> bool {
     !file.file_type().is_char_device() && identity(&file) == identity(&output)
 }
 
-/// How a line begins.
+/// The beginning of a line.
 const BEGINNING: &[u8; 10] = b"{\"event\":\"";

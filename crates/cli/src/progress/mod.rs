@@ -1,6 +1,6 @@
-//! Progress while an operation works: a line on the terminal ([`bar`]), one JSON object a line for
-//! programs ([`lines`]), and the name of each file ([`files`]). All of it goes to standard error, the
-//! JSON elsewhere on request; none to where the data goes.
+//! Progress of a running operation: a line on the terminal ([`bar`]), one JSON object per line for
+//! programs ([`lines`]), and the name of each file ([`files`]). All of it goes to standard error,
+//! the JSON elsewhere on request; none goes where the data goes.
 
 mod bar;
 mod files;
@@ -25,22 +25,22 @@ pub(crate) use bar::clear_bar;
 use gauge::Gauge;
 use lines::Lines;
 
-/// Shows how far an operation has come.
+/// Shows the progress of an operation.
 pub(crate) struct Progress {
     gauge: Gauge,
     has_bar: bool,
     lines: Option<Lines>,
-    /// Whose names are shown.
+    /// The files whose names are shown.
     files: Option<files::Shown>,
-    /// Whether each file gets a line of JSON.
+    /// True if each file gets a line of JSON.
     tells_files: bool,
 }
 
 impl Progress {
-    /// Opens what JSON lines go to.
+    /// Opens the destination of the JSON lines.
     ///
     /// # Errors
-    /// When that can't be opened, or is where the data goes.
+    /// When it can't be opened, or the data goes there too.
     pub(crate) fn of(plan: &Plan, telling: &Telling) -> Result<Progress, Trouble> {
         let lines = match &telling.json_progress {
             Some(place) => Some(Lines::open(place.as_ref(), &plan.route, telling)?),
@@ -61,8 +61,8 @@ impl Progress {
         })
     }
 
-    /// The plan with what hears of each file, where somebody wants to. It leaves the file of progress
-    /// alone.
+    /// Returns the plan with a listener for each file, if one is needed. The plan leaves the file
+    /// of progress alone.
     pub(crate) fn hearing(self: &Arc<Progress>, mut plan: Plan) -> Plan {
         if let Some(file) = self.lines.as_ref().and_then(Lines::file) {
             let evener = plan.evener.with_options(|options| options.protected.add(file));
@@ -85,7 +85,7 @@ impl Progress {
         Plan { evener, ..plan }
     }
 
-    /// Does the work and shows how far it has come.
+    /// Does the work and shows its progress.
     pub(crate) fn watch<T>(&self, plan: &Plan, work: impl FnOnce() -> T) -> T {
         if !self.has_bar && self.lines.is_none() {
             return work();
@@ -118,7 +118,7 @@ impl Progress {
         let mut told = Instant::now();
         while goes_on() {
             let reading = self.gauge.read();
-            // Somebody reads a question there.
+            // The user is reading a question there.
             if self.has_bar && !control.is_asking() {
                 bar::show(&reading);
             }
@@ -145,7 +145,7 @@ impl Progress {
     }
 }
 
-/// Adds up all sources; `None` where that can't be known.
+/// Adds up all sources; `None` if that can't be known.
 fn measure(plan: &Plan, is_over: impl Fn() -> bool) -> Option<Total> {
     let mut total = Total::default();
     for ends in &plan.route.ends {
@@ -163,11 +163,11 @@ fn measure(plan: &Plan, is_over: impl Fn() -> bool) -> Option<Total> {
         total.files += more.files;
         total.bytes += more.bytes;
     }
-    // Sources that are removed meanwhile are not there to be measured.
+    // Sources that are removed meanwhile can't be measured.
     (!plan.removes_sources).then_some(total)
 }
 
-/// What the operation does to a file, for messages.
+/// The verbs for the operation on a file, for messages.
 fn verbs(operation: Operation) -> [&'static str; 2] {
     match operation {
         Operation::Encrypt => ["encrypted", "encrypt"],
@@ -176,8 +176,8 @@ fn verbs(operation: Operation) -> [&'static str; 2] {
     }
 }
 
-/// How often the terminal's line is drawn.
+/// The interval at which the terminal's line is drawn.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// How often a line of JSON is written.
+/// The interval at which a line of JSON is written.
 const LINE_INTERVAL: Duration = Duration::from_millis(500);

@@ -1,4 +1,4 @@
-//! Programs that this one has started, and those that they have.
+//! Child processes and their descendants.
 
 use std::fs;
 use std::io;
@@ -12,10 +12,10 @@ use signal_hook::iterator::Signals as Arriving;
 use super::Signals;
 
 impl Signals {
-    /// Starts a program for something that this one waits for before its work begins. A signal
-    /// that ends this one meanwhile ends that one too, and all that it has started.
+    /// Starts a program that this one waits for before its work begins. A signal that ends this one
+    /// meanwhile also ends the child and all that it has started.
     ///
-    /// They stay in this program's process group, and so can ask for something on the terminal.
+    /// They stay in this program's process group, so they can ask for something on the terminal.
     pub(crate) fn with_child<T>(
         &self,
         command: &mut Command,
@@ -31,8 +31,8 @@ impl Signals {
                 if is_in_time {
                     end_family(process);
                 }
-                // The terminal's signal may have ended the child so soon that this was told to end
-                // before it had looked.
+                // The terminal's signal may have ended the child so soon that this thread was told
+                // to end before it had looked.
                 if is_in_time || arriving.pending().next().is_some() {
                     farewell.end();
                 }
@@ -68,7 +68,7 @@ fn end_family(process: Pid) {
     }
 }
 
-/// The processes that a process has started and that have not ended, as far as /proc tells.
+/// The children of a process that have not ended, as far as /proc shows.
 fn children(parent: Pid) -> Vec<Pid> {
     let parent = parent.as_raw_nonzero();
     let threads = fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();

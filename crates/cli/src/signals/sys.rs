@@ -9,7 +9,7 @@ use signal_hook::low_level;
 
 use super::Farewell;
 
-/// Has `signal` end the program at once while `at_once` says so, with what `farewell` tells.
+/// Makes `signal` end the program at once with `farewell`'s report, while `at_once` is true.
 pub(super) fn end_by(
     signal: i32,
     at_once: Arc<AtomicBool>,
@@ -21,14 +21,14 @@ pub(super) fn end_by(
         }
     };
     // SAFETY: a handler may do only what is safe at any instruction of any thread. This one loads
-    // and swaps atomics (`OnceLock::get` is a load too), makes the system calls `write`, `fstat`, `open`,
-    // `dup2`, `chdir`, `nanosleep` and `_exit`, which are safe there (signal-safety(7) lists all but `nanosleep`),
-    // through rustix, the standard library and signal-hook; it takes no lock
-    // and no memory, frees none, and can't unwind.
+    // and swaps atomics (`OnceLock::get` is a load too), and makes the system calls `write`,
+    // `fstat`, `open`, `dup2`, `chdir`, `nanosleep` and `_exit`, which are safe there
+    // (signal-safety(7) lists all but `nanosleep`), through rustix, the standard library and
+    // signal-hook; it takes no lock, allocates and frees no memory, and can't unwind.
     unsafe { low_level::register(signal, action) }.map(drop)
 }
 
-/// Has SIGABRT end the program with `status`, and with `line` on standard error.
+/// Makes SIGABRT end the program with `status`, and with `line` on standard error.
 pub(super) fn end_by_abort(status: u8, line: &'static [u8]) -> io::Result<()> {
     let action = move || {
         let _ = rustix::io::write(rustix::stdio::stderr(), line);

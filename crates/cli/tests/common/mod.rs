@@ -1,4 +1,4 @@
-//! What the tests of the program share.
+//! Code that the tests of the program share.
 
 #![allow(dead_code, unreachable_pub, reason = "each test uses some of it")]
 
@@ -16,11 +16,12 @@ pub const IDENTITY: &str =
     "AGE-SECRET-KEY-1AVAUC2SN5XMEYHPEUW5REVFPLFSNGUTU3Z8ELL050JTS9UC03J7SK8M0KD";
 pub const RECIPIENT: &str = "age15za80n2vxu7gd2j2lfaydcdeltgm5rmfvz8zxcw94grvedplufrsw50j95";
 
-/// What looks like a provider of OpenSSL: this machine can load it, and it names what OpenSSL calls.
+/// Something that resembles a provider of OpenSSL: this machine can load it, and it names what
+/// OpenSSL calls.
 pub const PROVIDER: &str = env!("CARGO_BIN_EXE_evener");
 
-/// The signals that stop the program gently; not SIGHUP where the tests were started to ignore it, as
-/// by `nohup`, since the program then does so too.
+/// The signals that stop the program gently; without SIGHUP if the tests were started to ignore it,
+/// as by `nohup`, since the program then ignores it too.
 pub fn gentle_signals() -> Vec<Signal> {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
@@ -29,8 +30,8 @@ pub fn gentle_signals() -> Vec<Signal> {
     signals.filter(|signal| ignored >> (signal.as_raw() - 1) & 1 == 0).collect()
 }
 
-/// A terminal on which the answer to each prompt that ends in these words is typed; what the
-/// program shows is printed.
+/// A terminal that types the answer to each prompt that ends in these words, and prints the
+/// program's output.
 const TERMINAL: &str = r#"
 import os, pty, sys
 prompt, answer, arguments = sys.argv[1].encode(), sys.argv[2].encode(), sys.argv[3:]
@@ -53,11 +54,11 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 /// A directory with a key, a small tree, and the program to run in it.
 pub struct Fixture {
     directory: tempfile::TempDir,
-    /// What is learnt here is none of the user's.
+    /// Nothing learnt here may get into the user's directories.
     cache: tempfile::TempDir,
 }
 
-/// What the program said and how it ended.
+/// The program's output, and how it ended.
 #[derive(Debug)]
 pub struct Ended {
     /// `None` when a signal killed it.
@@ -108,7 +109,7 @@ impl Fixture {
         ended
     }
 
-    /// Runs a line of shell in which `$evener` is the program.
+    /// Runs a shell command line in which `$evener` is the program.
     pub fn shell(&self, line: &str) -> Ended {
         let mut command = Command::new("sh");
         command.current_dir(self.directory.path()).args(["-c", line]).stdin(Stdio::null());
@@ -117,8 +118,8 @@ impl Fixture {
         Ended::of(command.env("evener", env!("CARGO_BIN_EXE_evener")))
     }
 
-    /// Runs a line of shell on a terminal, where `answer` is typed after each prompt that ends in
-    /// `prompt`.
+    /// Runs a shell command line on a terminal, where `answer` is typed after each prompt that ends
+    /// in `prompt`.
     pub fn at_terminal(&self, prompt: &str, answer: &str, line: &str) -> Ended {
         let mut command = Command::new("python3");
         command.args(["-c", TERMINAL, prompt, answer, "sh", "-c", line]);
@@ -162,7 +163,7 @@ impl Ended {
     }
 }
 
-/// Whether a program is installed.
+/// Returns whether a program is installed.
 pub fn has(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|directory| Path::new(&directory).join(program).is_file())

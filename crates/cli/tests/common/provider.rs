@@ -1,4 +1,4 @@
-//! A provider of OpenSSL that works, and at some moment does what such code should not.
+//! A provider of OpenSSL that works, and misbehaves at a given moment.
 
 use std::fs;
 use std::process::Command;
@@ -8,8 +8,8 @@ use super::{Ended, Fixture};
 /// The number of files in the tree `many`, of 3,000 bytes each.
 pub const FILES: usize = 30;
 
-/// Adds a provider with `code` in it, which sees the number of each `call` that processes data; false
-/// where none can be built.
+/// Adds a provider that runs `code` with the number of each `call` that processes data; false if
+/// none can be built.
 pub fn build(fixture: &Fixture, code: &str) -> bool {
     fixture.secret("passphrase", "open sesame\n");
     fs::create_dir(fixture.path("many")).unwrap();
@@ -22,7 +22,7 @@ pub fn build(fixture: &Fixture, code: &str) -> bool {
     let mut compiler = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
     compiler.args(["-std=c11", "-D_GNU_SOURCE", "-shared", "-fPIC", "-DCOUNT_FILE=\"/dev/null\""]);
     compiler.arg("-include").arg(fixture.path("act.h")).arg(source).arg("-o");
-    // Not to be unloaded before the end.
+    // The library must not be unloaded before the end.
     compiler.arg(fixture.path("counting.so")).args(["-lcrypto", "-lpthread", "-Wl,-z,nodelete"]);
     let Ok(compiled) = compiler.output() else {
         evener_skipped::lacking!("there is no C compiler for a provider");

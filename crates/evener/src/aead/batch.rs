@@ -1,4 +1,4 @@
-//! Batches of messages, and several engines that share one.
+//! Batches of messages, and the sharing of a batch among several engines.
 
 use std::fmt;
 use std::sync::Arc;
@@ -28,8 +28,9 @@ pub struct Sealing<'m> {
 }
 
 impl<'m> Sealing<'m> {
-    /// A message without additional data. `sealed` has at least [`Aead::sealed_length`](crate::Aead::sealed_length)
-    /// bytes and receives the ciphertext, with the tag at its end.
+    /// A message without additional data. `sealed` has at least
+    /// [`Aead::sealed_length`](crate::Aead::sealed_length) bytes and receives the ciphertext, with
+    /// the tag at its end.
     pub fn new(plaintext: &'m [u8], sealed: &'m mut [u8]) -> Sealing<'m> {
         Sealing { plaintext, aad: &[], sealed, nonce: None }
     }
@@ -80,8 +81,8 @@ pub struct Opening<'m> {
 }
 
 impl<'m> Opening<'m> {
-    /// A message without additional data, as it was sealed. `plaintext` has at least the length of `sealed` without the
-    /// tag's 16 bytes.
+    /// A message without additional data, as it was sealed. `plaintext` has at least the length of
+    /// `sealed` minus the tag's 16 bytes.
     pub fn new(
         nonce: &[u8; Nonce::LENGTH],
         sealed: &'m [u8],
@@ -96,7 +97,7 @@ impl<'m> Opening<'m> {
         Opening { aad, ..self }
     }
 
-    /// Whether the message was opened and is authentic. Otherwise there is no plaintext.
+    /// Returns whether the message was opened and is authentic. Otherwise there is no plaintext.
     pub fn is_authentic(&self) -> bool {
         self.is_authentic
     }
@@ -113,7 +114,8 @@ impl fmt::Debug for Opening<'_> {
     }
 }
 
-/// Has several engines do a batch together, each job with `key`. What no engine could do stays pending.
+/// Shares a batch among several engines, each job with `key`. Jobs that no engine could process
+/// stay pending.
 ///
 /// # Errors
 /// The last engine's failure, when jobs are left.

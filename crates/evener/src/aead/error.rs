@@ -1,10 +1,10 @@
-//! Why messages could not be sealed or opened.
+//! Errors of sealing and opening messages.
 
 use evener_core::{Cipher, EngineError, Rejection};
 
 use crate::NonceError;
 
-/// Why messages could not be sealed or opened.
+/// The reason why messages could not be sealed or opened.
 ///
 /// ```
 /// # use evener::{Aead, AeadError, Cipher};
@@ -22,7 +22,7 @@ pub enum AeadError {
         "{cipher} does not authenticate messages; take aes-128-gcm, aes-192-gcm, aes-256-gcm or chacha20-poly1305"
     )]
     NotAuthenticated {
-        /// What was asked for.
+        /// The requested cipher.
         cipher: Cipher,
     },
     /// The list of engines is empty.
@@ -37,21 +37,22 @@ pub enum AeadError {
     /// There is no nonce for the message.
     #[error(transparent)]
     Nonce(#[from] NonceError),
-    /// The lengths of a message do not fit together: nothing was done. Or an engine left a message undone, and the
-    /// nonces are used up.
+    /// The lengths of a message do not match, and nothing was done. Or an engine left a message
+    /// undone, and the nonces are used up.
     #[error("message {message}: {reason}")]
     Malformed {
         /// The message's number in the batch, from 0.
         message: usize,
-        /// Which length is wrong.
+        /// The length that is wrong.
         reason: Rejection,
     },
-    /// Messages are not authentic: the key, the nonce or the additional data is another one, or the data was changed.
+    /// Messages are not authentic: the key, the nonce or the additional data is different, or the
+    /// data was changed.
     #[error("authentication failed: {}", which(*.message, *.count))]
     Forged {
         /// The number of the first in the batch, from 0.
         message: usize,
-        /// How many of the batch.
+        /// The number of forged messages in the batch.
         count: usize,
     },
 }

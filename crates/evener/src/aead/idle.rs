@@ -4,14 +4,14 @@ use std::sync::Mutex;
 
 use evener_core::{Direction, EngineError, IgnorePoison, Session, WipedBuffer, wipe};
 
-/// The sessions of a key that no thread uses now, for each direction.
+/// The sessions of a key that no thread is using, for each direction.
 #[derive(Default)]
 pub(super) struct Idle {
     encrypting: Mutex<Vec<Opened>>,
     decrypting: Mutex<Vec<Opened>>,
 }
 
-/// A session with a buffer for what can't be done in place.
+/// A session with a buffer for results that can't be computed in place.
 pub(super) struct Opened {
     pub(super) session: Box<dyn Session>,
     /// Holds no plaintext between two messages.
@@ -19,8 +19,8 @@ pub(super) struct Opened {
 }
 
 impl Idle {
-    /// Gives `work` a session that nobody else uses, and keeps it for the next call. It is closed after an error that
-    /// is the engine's; a forged message costs no more than a genuine one.
+    /// Gives `work` a session that no other thread uses, and keeps it for the next call. An error
+    /// of the engine closes it; a forged message costs no more than a genuine one.
     pub(super) fn with<T, E: From<EngineError>>(
         &self,
         direction: Direction,
@@ -63,8 +63,8 @@ impl Opened {
     }
 }
 
-/// In bytes.
+/// The largest buffer that is kept, in bytes.
 const LONGEST_KEPT: usize = 256 << 10;
 
-/// Sessions for each direction.
+/// The largest number of sessions that are kept for each direction.
 const MOST_KEPT: usize = 64;

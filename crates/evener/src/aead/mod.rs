@@ -24,8 +24,8 @@ use crate::{Evener, Nonce, NonceError, NonceSequence};
 
 /// An AEAD cipher (RFC 5116) with its key, for messages in memory.
 ///
-/// Any number of threads may use it at once. Sealing takes a [`Nonce`], which a [`NonceSequence`] makes and which can't
-/// be used a second time; opening takes the bytes that came with the message.
+/// Any number of threads may use it at once. Sealing takes a [`Nonce`], which a [`NonceSequence`]
+/// makes and which can't be reused; opening takes the bytes that came with the message.
 ///
 /// ```
 /// use evener::{Aead, Cipher, NonceSequence};
@@ -42,8 +42,8 @@ use crate::{Evener, Nonce, NonceError, NonceSequence};
 /// # Ok::<(), evener::AeadError>(())
 /// ```
 ///
-/// Many messages belong in one batch: then SIMD lanes, all cores and modules work on them at once, and nothing is
-/// copied.
+/// Put many messages into one batch: SIMD lanes, all cores and modules then work on them at once,
+/// without copying.
 ///
 /// ```
 /// # use evener::{Aead, Cipher, NonceSequence, Opening, Sealing};
@@ -93,8 +93,8 @@ impl Aead {
         Aead::with_engines(cipher, key, &[Evener::CPU_ENGINE])
     }
 
-    /// As [`Aead::new`], with the engines of these names, such as `cpu` and `af_alg`. All of them work on a batch;
-    /// single messages go to the first.
+    /// Like [`Aead::new`], with the engines of these names, such as `cpu` and `af_alg`. All of them
+    /// work on a batch; single messages go to the first.
     ///
     /// # Errors
     /// As [`Aead::new`], and when an engine is not available or lacks the cipher.
@@ -109,9 +109,10 @@ impl Aead {
         Aead::on(cipher, key, names.iter().map(watched).collect::<Result<_, _>>()?)
     }
 
-    /// As [`Aead::with_engines`], with engines that the caller has. One that has a guard
-    /// ([`watched`](crate::engines::watched)) keeps it with its settings; other modules get one, which compares 1 of
-    /// 1,000 results with OpenSSL's. What a module that lies did before that is not found.
+    /// Like [`Aead::with_engines`], with the caller's own engine objects. An engine that has a
+    /// guard ([`watched`](crate::engines::watched)) keeps it with its settings; other modules get a
+    /// guard that compares 1 in 1,000 results with OpenSSL's. Wrong results before the first
+    /// comparison that fails go unnoticed.
     ///
     /// # Errors
     /// As [`Aead::with_engines`].
@@ -145,8 +146,8 @@ impl Aead {
         Ok(Aead { cipher, key: key.clone(), engines, pool, idle: Idle::default() })
     }
 
-    /// Sets the pool whose threads do batches, instead of one of its own with a thread for each core. (Several engines
-    /// start threads of their own for a batch.)
+    /// Sets the pool whose threads process batches, in place of the default pool with a thread for
+    /// each core. (Several engines start their own threads for a batch.)
     #[must_use]
     pub fn pool(self, pool: Arc<Pool>) -> Aead {
         Aead { pool, ..self }
@@ -167,14 +168,15 @@ impl Aead {
         length.saturating_add(self.cipher.tag_length())
     }
 
-    /// Encrypts the message in `data` and appends the tag of 16 bytes. Returns the nonce's bytes, for the receiver.
+    /// Encrypts the message in `data` and appends the tag of 16 bytes. Returns the nonce's bytes,
+    /// for the receiver.
     ///
-    /// `aad` is authenticated and not part of the result. Engines do not work in place with AEAD ciphers, so the result
-    /// is copied once; [`Aead::seal`] copies nothing.
+    /// `aad` is authenticated and not part of the result. Engines do not work in place with AEAD
+    /// ciphers, so the result is copied once; [`Aead::seal`] copies nothing.
     ///
     /// # Errors
-    /// When the message is too long for the cipher or the engine failed. `data` is unchanged then, and the nonce is used
-    /// up.
+    /// When the message is too long for the cipher or the engine failed. `data` is unchanged then,
+    /// and the nonce is used up.
     pub fn seal_in_place_append_tag(
         &self,
         nonce: Nonce,
@@ -186,7 +188,7 @@ impl Aead {
             let (session, scratch) = opened.parts(length);
             process(session, &iv(nonce.bytes()), aad, data, scratch)?;
             if data.capacity() < length {
-                // The plaintext stays nowhere.
+                // The old buffer must keep no plaintext.
                 wipe(data);
                 *data = Vec::with_capacity(length);
             }
@@ -199,8 +201,8 @@ impl Aead {
     /// Decrypts a message in place and returns the plaintext, which is at the beginning of `data`.
     ///
     /// # Errors
-    /// [`AeadError::Forged`] if the message is not authentic; also when it is shorter than a tag, or the engine failed.
-    /// `data` is unchanged then.
+    /// [`AeadError::Forged`] if the message is not authentic; also when it is shorter than a tag,
+    /// or the engine failed. `data` is unchanged then.
     pub fn open_in_place<'d>(
         &self,
         nonce: &[u8; Nonce::LENGTH],
@@ -218,8 +220,8 @@ impl Aead {
         Ok(&mut data[..length])
     }
 
-    /// Encrypts `plaintext` into `sealed`, which has at least [`Aead::sealed_length`] bytes. The tag is at the end of
-    /// the result. Returns the nonce's bytes, for the receiver.
+    /// Encrypts `plaintext` into `sealed`, which has at least [`Aead::sealed_length`] bytes. The
+    /// tag is at the end of the result. Returns the nonce's bytes, for the receiver.
     ///
     /// # Errors
     /// When a length is wrong or the engine failed. The nonce is used up.
@@ -236,7 +238,8 @@ impl Aead {
         Ok(*nonce.bytes())
     }
 
-    /// Decrypts `sealed` into `plaintext`, which is at most 16 bytes shorter, and returns the length of the message.
+    /// Decrypts `sealed` into `plaintext`, which is at most 16 bytes shorter, and returns the
+    /// length of the message.
     ///
     /// # Errors
     /// As [`Aead::open_in_place`]. No plaintext is left in `plaintext` then.
@@ -252,7 +255,7 @@ impl Aead {
             process(&mut *opened.session, &iv(nonce), aad, sealed, plaintext)
         });
         if result.is_err() {
-            // What an engine wrote before it failed.
+            // The engine may have written plaintext before it failed.
             wipe(&mut plaintext[..length]);
         }
         result
@@ -261,8 +264,8 @@ impl Aead {
     /// Encrypts a batch of messages on all engines, each with the next nonce of the sequence.
     ///
     /// # Errors
-    /// When a length is wrong or the sequence has too few nonces: nothing is done then. When the engines failed: the
-    /// results are undefined, and the nonces are used up.
+    /// When a length is wrong or the sequence has too few nonces: nothing is done then. When the
+    /// engines failed: the results are undefined, and the nonces are used up.
     pub fn seal_batch(
         &self,
         nonces: &mut NonceSequence,
@@ -294,8 +297,8 @@ impl Aead {
     ///
     /// # Errors
     /// [`AeadError::Forged`] if messages are not authentic; all others are opened, and
-    /// [`Opening::is_authentic`] tells which. When a length is wrong, nothing is done. When the engines failed, no
-    /// message counts as opened.
+    /// [`Opening::is_authentic`] tells which. When a length is wrong, nothing is done. When the
+    /// engines failed, no message counts as opened.
     pub fn open_batch(&self, batch: &mut [Opening<'_>]) -> Result<(), AeadError> {
         let jobs = batch.iter_mut().map(|opening| {
             let Opening { nonce, sealed, aad, plaintext, is_authentic } = opening;
@@ -339,7 +342,7 @@ impl Aead {
                 parallel::process_batch(&self.pool, &**engine, &request, jobs)?;
             }
             engines => {
-                // The workers' sessions have no key.
+                // The workers' sessions are opened without a key.
                 jobs.iter_mut().for_each(|job| job.key = Some(key));
                 batch::share(engines, cipher, direction, key, jobs)?;
             }

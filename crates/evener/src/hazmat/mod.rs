@@ -1,9 +1,9 @@
 //! Raw modes: no authentication, and IVs that the caller chooses.
 //!
-//! Everything here is easy to use wrongly. An IV that repeats under a key reveals plaintext (CTR, CBC) or lets anyone
-//! forge messages (GCM); a changed message goes unnoticed (ECB, CBC, CTR); equal blocks of plaintext look equal (ECB).
-//! Take [`Aead`](crate::Aead) for messages and [`Evener`](crate::Evener) for files, unless a format or a device
-//! prescribes one of these modes.
+//! Everything here is easy to misuse. An IV that repeats under a key reveals plaintext (CTR, CBC)
+//! or lets anyone forge messages (GCM); a changed message goes unnoticed (ECB, CBC, CTR); equal
+//! blocks of plaintext look equal (ECB). Take [`Aead`](crate::Aead) for messages and
+//! [`Evener`](crate::Evener) for files, unless a format or a device prescribes one of these modes.
 //!
 //! | type | for |
 //! |---|---|
@@ -21,10 +21,11 @@ pub use evener_core::{Iv, Padding, RecordLayout};
 
 use crate::Nonce;
 
-/// A nonce of the caller's bytes, as protocols prescribe them: a packet's number, a hash of its place.
+/// A nonce of the caller's bytes, for protocols that prescribe them: a packet's number, a hash of
+/// its place.
 ///
-/// The caller guarantees that no two messages under one key have the same nonce. A repeated nonce reveals both
-/// plaintexts' difference and, with GCM, the key of all tags.
+/// The caller guarantees that no two messages under one key have the same nonce. A repeated nonce
+/// reveals the difference between both plaintexts and, with GCM, the key of all tags.
 ///
 /// ```
 /// use evener::hazmat::nonce;

@@ -14,9 +14,9 @@ use crate::Evener;
 /// A cipher and its key, for buffers that all threads of a pool process together.
 ///
 /// A buffer is divided into blocks of pages. Threads claim the blocks one by one and process them
-/// in place of the buffer, without a copy. This works for ECB, CTR and CBC decryption. CBC
-/// encryption runs on the calling thread, and so does any mode on buffers that take less time than
-/// waking another thread (AES: less than half a megabyte).
+/// in place, without a copy. This works for ECB, CTR and CBC decryption. CBC encryption runs on the
+/// calling thread, and so does any mode on buffers that take less time than waking another thread
+/// (AES: less than half a megabyte).
 ///
 /// Many threads may use it at once.
 ///
@@ -53,7 +53,7 @@ impl ParallelCipher {
         ParallelCipher::with_engine(cipher, key, pool, Evener::CPU_ENGINE)
     }
 
-    /// As [`ParallelCipher::new`], with the engine of this name, such as `openssl`.
+    /// Like [`ParallelCipher::new`], with the engine of this name, such as `openssl`.
     ///
     /// # Errors
     /// As [`ParallelCipher::new`], and when the engine is not available.
@@ -110,7 +110,7 @@ impl ParallelCipher {
         &self.pool
     }
 
-    /// The engine that works in a direction.
+    /// The engine for a direction.
     pub fn engine(&self, direction: Direction) -> &Arc<dyn Engine> {
         match direction {
             Direction::Encrypt => &self.encrypting,
@@ -208,7 +208,7 @@ impl fmt::Debug for ParallelCipher {
     }
 }
 
-/// Why a buffer could not be processed.
+/// The reason why a buffer could not be processed.
 ///
 /// ```
 /// use evener::hazmat::{BufferError, ParallelCipher};
@@ -221,16 +221,16 @@ impl fmt::Debug for ParallelCipher {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BufferError {
-    /// The cipher's messages can't be divided, or have a tag.
+    /// The cipher's messages can't be divided, or they have a tag.
     #[error("{cipher} does not process one buffer in parallel; ECB, CBC and CTR do")]
     Mode {
-        /// What was asked for.
+        /// The requested cipher.
         cipher: Cipher,
     },
     /// The engine is not available, or failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// The lengths do not fit together, or the padding is malformed.
+    /// The lengths do not match, or the padding is malformed.
     #[error(transparent)]
     Rejected(#[from] Rejection),
 }

@@ -13,11 +13,12 @@ use crate::Evener;
 /// A cipher and its key, for many short messages of one length: the fields of a table, samples
 /// of a sensor, lines of a log.
 ///
-/// The messages lie at equal distances in one buffer, the results in a second, and the IVs without
+/// The messages are at equal distances in one buffer, the results in a second, and the IVs without
 /// gaps in a third. The lengths are checked once for all messages. The engine `lanes` processes up
 /// to 32 messages at a time in these buffers, in a few cycles per message.
 ///
-/// One thread at a time uses it. For several threads, give each its own and a range of the records.
+/// Only one thread at a time can use it. For several threads, give each its own and a range of the
+/// records.
 ///
 /// ```
 /// use evener::hazmat::RecordCipher;
@@ -61,7 +62,7 @@ impl RecordCipher {
         RecordCipher::with_engine(cipher, key, Evener::CPU_ENGINE)
     }
 
-    /// As [`RecordCipher::new`], with the engine of this name, such as `openssl`.
+    /// Like [`RecordCipher::new`], with the engine of this name, such as `openssl`.
     ///
     /// # Errors
     /// As [`RecordCipher::new`], and when the engine is not available.
@@ -106,7 +107,7 @@ impl RecordCipher {
         self.cipher
     }
 
-    /// The engine that works in a direction.
+    /// The engine for a direction.
     pub fn engine(&self, direction: Direction) -> &Arc<dyn Engine> {
         match direction {
             Direction::Encrypt => &self.encrypting.engine,
@@ -140,7 +141,7 @@ impl RecordCipher {
         self.process(Direction::Encrypt, layout, ivs, messages, sealed)
     }
 
-    /// Decrypts the result of [`RecordCipher::encrypt`]. Padded messages lie at the same distances
+    /// Decrypts the result of [`RecordCipher::encrypt`]. Padded messages are at the same distances
     /// in `messages` as in `sealed`, other messages without gaps.
     ///
     /// # Errors
@@ -211,7 +212,7 @@ impl fmt::Debug for RecordCipher {
     }
 }
 
-/// Number of records of a size in a buffer.
+/// The number of records of a size in a buffer.
 fn whole(bytes: usize, size: usize) -> Result<usize, RecordError> {
     match size {
         0 => Err(Rejection::Malformed("records of no bytes can't be counted").into()),
@@ -229,7 +230,7 @@ fn exactly(bytes: usize, count: usize, stride: usize) -> Result<(), RecordError>
     Err(Rejection::Malformed("the buffers do not hold the same number of records").into())
 }
 
-/// Why records could not be processed.
+/// The reason why records could not be processed.
 ///
 /// ```
 /// use evener::hazmat::{RecordCipher, RecordError};
@@ -247,15 +248,15 @@ pub enum RecordError {
     /// The engine is not available, or failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// The lengths do not fit together.
+    /// The lengths do not match.
     #[error(transparent)]
     Malformed(#[from] Rejection),
     /// Some messages are forged, or were encrypted with another key or length.
     #[error("record {record}: {rejection} ({count} rejected in all)")]
     Rejected {
-        /// The number of the first, from 0.
+        /// The number of the first rejected record, from 0.
         record: usize,
-        /// Why.
+        /// The reason.
         rejection: Rejection,
         /// The number of rejected records.
         count: usize,

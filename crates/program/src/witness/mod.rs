@@ -1,14 +1,14 @@
-//! Success that is proved outside of the process that works.
+//! Proof of success from outside the working process.
 //!
-//! A token's library, a provider or a GPU's driver is code in the process and can end it with the status
-//! of a success. So where such code is going to be loaded, the program forks before it has a second
-//! thread. The process that was started becomes the witness: it loads nothing, and waits ([`watch`])
-//! for the other, which does the work, to say by a socket that it has come to its end ([`word`]). What it
-//! does afterwards does not matter; whatever else ends it is no success.
+//! A token's library, a provider or a GPU's driver is code in the process and can end it with a
+//! success status. Before such code is loaded, the program therefore forks, while it has one
+//! thread. The original process becomes the witness: it loads nothing, and waits ([`watch`]) for
+//! the other process, which does the work, to report its end over a socket ([`word`]). Later
+//! actions of that process do not matter; any end without that report is a failure.
 //!
-//! The process that works is in the same process group, has the same terminal, and handles signals as it
-//! would without a witness. The document of `--json` goes with the word, so that it is printed only if
-//! the word comes.
+//! The working process is in the same process group, has the same terminal, and handles signals as
+//! it would without a witness. The document of `--json` is sent with the word, so it is printed
+//! only if the word arrives.
 
 #[allow(unsafe_code)]
 mod sys;
@@ -30,9 +30,9 @@ use crate::limits;
 pub(crate) use word::Ending;
 use word::Secret;
 
-/// Has a witness see the rest of the program, where it loads the code of `engines`; does nothing without
-/// any. Call it before there is a second thread, a secret or a signal handler. Where the word of
-/// completion does not come, `lost` tells of it, in the witness, and the status is 1.
+/// Puts the rest of the program under a witness if it loads the code of `engines`; does nothing if
+/// there are none. Call it before there is a second thread, a secret or a signal handler. If the
+/// word of completion does not arrive, the witness reports it with `lost`, and the status is 1.
 ///
 /// # Errors
 /// When no process can be started.
@@ -50,7 +50,7 @@ pub fn begin(engines: &[String], lost: impl FnOnce(&str)) -> io::Result<()> {
         }
         None => {
             drop(ours);
-            // Without its witness this process says nothing, and has done nothing yet.
+            // Without its witness this process ends silently; it has done nothing yet.
             let line = Line::open(theirs, secret, witness).unwrap_or_else(|_| low_level::exit(1));
             let _ = LINE.set(line);
             Ok(())
@@ -58,24 +58,24 @@ pub fn begin(engines: &[String], lost: impl FnOnce(&str)) -> io::Result<()> {
     }
 }
 
-/// Whether this process has a witness.
+/// Returns whether this process has a witness.
 pub fn is_there() -> bool {
     LINE.get().is_some()
 }
 
-/// Says how the program ends, once. False where another thread is about to say so, which then ends the
-/// program. A signal handler may call this: it takes no lock and no memory.
+/// Reports how the program ends, once. Returns false if another thread is about to report it and
+/// then ends the program. A signal handler may call this: it takes no lock and does not allocate.
 pub(crate) fn say(ending: Ending, document: &[u8]) -> bool {
     let Some(line) = LINE.get() else { return true };
     let is_first = !IS_SAID.swap(true, Ordering::SeqCst);
     if is_first {
-        // Without the word the witness tells what may be wrong.
+        // Without the word, the witness reports the possible causes.
         let _ = line.say(ending, document);
     }
     is_first
 }
 
-/// The way to the witness.
+/// The connection to the witness.
 struct Line {
     socket: OwnedFd,
     /// Device and inode.
@@ -86,13 +86,13 @@ struct Line {
 impl Line {
     fn open(socket: UnixStream, secret: Secret, witness: Pid) -> io::Result<Line> {
         set_parent_process_death_signal(Some(Signal::KILL))?;
-        // It may have ended before. (In another PID namespace it has no number.)
+        // The witness may have ended already. (In another PID namespace it has no number.)
         if getppid().is_some_and(|parent| parent != witness) {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         // The witness passes signals on from now on.
         (&socket).read_exact(&mut [0])?;
-        // The last number may be in use, where few may be.
+        // The last number may be in use if the limit is low.
         let socket = match limits::copy_to_the_end(socket.as_fd()) {
             Ok(copy) => copy,
             Err(_) => socket.into(),
@@ -102,7 +102,7 @@ impl Line {
     }
 
     fn say(&self, ending: Ending, document: &[u8]) -> Result<(), Errno> {
-        // Careless code may have closed it and opened a file under its number.
+        // Careless code may have closed the socket and opened a file under its number.
         if identity(&self.socket)? != self.identity {
             return Err(Errno::BADF);
         }

@@ -1,4 +1,4 @@
-//! The witness' side.
+//! The witness's side.
 
 use std::convert::Infallible;
 use std::io::{self, Read, Write};
@@ -25,8 +25,8 @@ use super::word::{Ending, Heard, Secret};
 use crate::messages;
 use crate::sys::output_file;
 
-/// Waits for the end of the process that works, and ends as that says it does. Signals are passed on to
-/// it; this process stops when that one does.
+/// Waits for the working process to end, and ends as its word says. Passes signals on to it, and
+/// stops when it stops.
 ///
 /// # Errors
 /// When signals can't be handled. The other process then ends without having begun.
@@ -57,19 +57,19 @@ pub(super) fn watch(
 
 struct Watch {
     worker: Pid,
-    /// `None` once nothing more can come from it.
+    /// `None` once nothing more can arrive.
     line: Option<UnixStream>,
     heard: Vec<u8>,
     signals: SignalDelivery<UnixStream, WithOrigin>,
-    /// The signals that this process has had itself.
+    /// The signals that this process itself received.
     received: Vec<i32>,
-    /// When the process is to be stopped, if it has not stopped by itself.
+    /// The time at which to stop the process, if it has not stopped by itself.
     stop_at: Option<Instant>,
-    /// Whether signals now mean this process alone.
+    /// Set while signals are for this process alone.
     is_over: Arc<AtomicBool>,
 }
 
-/// How the process that works ended.
+/// The end of the working process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Exited(i32),
@@ -88,7 +88,7 @@ impl Watch {
         for signal in [SIGQUIT, SIGTSTP] {
             flag::register_conditional_default(signal, is_over.clone())?;
         }
-        // The other process waits for this, so that no signal comes too early to be passed on.
+        // The other process waits for this, so that no signal arrives too early to be passed on.
         (&line).write_all(&[0])?;
         line.set_nonblocking(true)?;
         let (line, heard) = (Some(line), Vec::new());
@@ -96,8 +96,7 @@ impl Watch {
         Ok(Watch { worker, line, heard, signals, received, stop_at, is_over })
     }
 
-    /// Waits for the word, and the document that comes with it; the error is how the process ended
-    /// without it.
+    /// Waits for the word and its document; the error is how the process ended without it.
     fn await_word(&mut self, secret: &Secret) -> Result<(Ending, Vec<u8>), Fate> {
         loop {
             self.await_something();
@@ -114,8 +113,8 @@ impl Watch {
         }
     }
 
-    /// Waits for the end of the process after its word, but not for long: a thread of it may hang in a
-    /// driver, or get no core to end on.
+    /// Waits for the process to end after its word, but not for long: one of its threads may hang
+    /// in a driver, or get no core to end on.
     fn await_end(&mut self) {
         let begun = Instant::now();
         self.line = None;
@@ -128,19 +127,19 @@ impl Watch {
         let signals = PollFd::new(self.signals.get_read(), PollFlags::IN);
         let line = self.line.iter().map(|line| PollFd::new(line, PollFlags::IN));
         let mut all: Vec<_> = line.chain([signals]).collect();
-        // An error is that a signal came, which is looked for next.
+        // An error means that a signal came, which the caller handles next.
         let time =
             if self.stop_at.is_some() || self.line.is_none() { OF_ITSELF } else { LOOK_AGAIN };
         let time = Timespec::try_from(time).ok();
         let _ = poll(&mut all, time.as_ref());
     }
 
-    /// Passes signals on, and looks what has become of the process.
+    /// Passes signals on, and checks for a stop or an end of the process.
     fn heed(&mut self) -> Option<Fate> {
         self.pass_on();
         while self.is_stopped() {
             self.stop_at = None;
-            // Not where a signal to go on has come since then.
+            // Not if a SIGCONT has arrived since then.
             if !self.pass_on() {
                 let _ = kill_process(getpid(), Signal::STOP);
                 if !self.pass_on() {
@@ -159,15 +158,15 @@ impl Watch {
                 Some(signal) => Fate::Killed(signal),
                 None => Fate::Exited(ended.exit_status().unwrap_or_default()),
             }),
-            // Whoever has started this program has it leave no status of its children behind.
+            // Whoever started this program had the system discard its children's statuses.
             Err(_) => Some(Fate::Exited(NOT_DONE.into())),
         }
     }
 
-    /// Passes on the signals that have come, and tells whether one of them ends a stop.
+    /// Passes on the signals that have arrived, and returns whether one of them ends a stop.
     fn pass_on(&mut self) -> bool {
         let mut goes_on = false;
-        // A terminal sends them to both.
+        // A terminal sends signals to both.
         let is_reached = is_of_this_group(self.worker);
         for origin in self.signals.pending() {
             let signal = origin.signal;
@@ -178,14 +177,16 @@ impl Watch {
             self.received.push(signal);
             match signal {
                 _ if is_reached && origin.cause == Cause::Kernel => {}
-                // Two stops could be one too many for one signal to go on, and that one may have had it too.
+                // Two stops could be one too many for one SIGCONT, and the process may have
+                // received this one too.
                 SIGTSTP => self.stop_at = Some(Instant::now() + OF_ITSELF),
                 _ => self.send(signal),
             }
         }
         if goes_on {
             self.stop_at = None;
-            // Where it runs it has had one itself, and another could undo a stop that comes now.
+            // A running process has received one itself, and another could undo a stop that comes
+            // now.
             if self.is_stopped() {
                 self.send(SIGCONT);
             }
@@ -193,20 +194,20 @@ impl Watch {
         goes_on
     }
 
-    /// Whether the process is stopped now.
+    /// Returns whether the process is stopped now.
     fn is_stopped(&self) -> bool {
         let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         matches!(waitid(WaitId::Pid(self.worker), options), Ok(Some(_)))
     }
 
-    /// Sends the process a signal. It has not been waited for, so its number is no other's.
+    /// Sends the process a signal. It has not been waited for, so no other process has its number.
     fn send(&self, signal: i32) {
         if let Some(signal) = Signal::from_named_raw(signal) {
             let _ = kill_process(self.worker, signal);
         }
     }
 
-    /// Takes what the process has said.
+    /// Reads the bytes that the process has sent.
     fn listen(&mut self) {
         let Some(mut line) = self.line.as_ref() else { return };
         let mut some = [0; 1 << 16];
@@ -222,9 +223,9 @@ impl Watch {
         self.line = None;
     }
 
-    /// Prints the document; the result is how the program ends then.
+    /// Prints the document, and returns how the program ends then.
     fn print(&self, ending: Ending, document: &[u8]) -> Ending {
-        // Its reader may never come.
+        // The reader of the document may never come.
         self.is_over.store(!document.is_empty(), Ordering::SeqCst);
         let printed = output_file().and_then(|mut output| output.write_all(document));
         self.is_over.store(false, Ordering::SeqCst);
@@ -238,7 +239,7 @@ impl Watch {
     }
 }
 
-/// Ends this process, as the other one did.
+/// Ends this process as the other one ended.
 fn end(ending: Ending) -> ! {
     match ending {
         Ending::Status(status) => low_level::exit(status.into()),
@@ -251,7 +252,7 @@ fn end(ending: Ending) -> ! {
     }
 }
 
-/// What became of the work, what may have been the cause, and what to do.
+/// Describes the end of the work, its possible cause, and the remedy.
 fn sentence(fate: Fate, engines: &[String]) -> String {
     let engine = match engines {
         [engine] => format!("engine `{engine}`"),
@@ -283,22 +284,22 @@ fn sentence(fate: Fate, engines: &[String]) -> String {
     )
 }
 
-/// What stops or ends the work, by the work's own rules.
+/// The signals that stop or end the work, by the work's own rules.
 const PASSED_ON: [i32; 5] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP];
 
-/// What shells report for a program that was interrupted.
+/// The status that shells report for an interrupted program.
 const INTERRUPTED: i32 = 130;
 
 /// The status of failed work.
 const NOT_DONE: u8 = 1;
 
-/// How long the process may take to end after its word. It has let go of its output.
+/// The longest wait for the end of the process after its word. It has released its output by then.
 const GRACE: Duration = Duration::from_millis(100);
 
-/// How often to look without a signal, which whoever started this program may have blocked.
+/// The interval of checks without a signal, which whoever started this program may have blocked.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// How long the process may take to stop by itself.
+/// The longest wait for the process to stop by itself.
 const OF_ITSELF: Duration = Duration::from_millis(100);
 
 #[cfg(test)]

@@ -12,7 +12,8 @@ pub(crate) enum Ending {
     Signal(u8),
 }
 
-/// Random bytes that both processes know: what code writes to a descriptor by mistake is no word.
+/// Random bytes that both processes know, so that bytes that code writes to a descriptor by mistake
+/// are no word.
 #[derive(Clone)]
 pub(super) struct Secret([u8; Secret::LENGTH]);
 
@@ -21,12 +22,12 @@ impl Secret {
 
     pub(super) fn new() -> io::Result<Secret> {
         let mut bytes = [0; Secret::LENGTH];
-        // So few bytes always come at once.
+        // This few bytes always arrive in one call.
         getrandom(&mut bytes, GetRandomFlags::empty())?;
         Ok(Secret(bytes))
     }
 
-    /// What goes before a document of `length` bytes.
+    /// Returns the bytes before a document of `length` bytes.
     pub(super) fn head(&self, ending: Ending, length: usize) -> [u8; HEAD] {
         let mut head = [0; HEAD];
         let (secret, rest) = head.split_at_mut(Secret::LENGTH);
@@ -40,7 +41,7 @@ impl Secret {
         head
     }
 
-    /// Reads what has come so far.
+    /// Interprets the bytes received so far.
     pub(super) fn read<'a>(&self, heard: &'a [u8]) -> Heard<'a> {
         let known = heard.len().min(Secret::LENGTH);
         if heard[..known] != self.0[..known] {
@@ -61,18 +62,18 @@ impl Secret {
     }
 }
 
-/// What has come so far.
+/// The meaning of the bytes received so far.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Heard<'a> {
     /// The beginning of a word.
     Part,
-    /// The word, with the document. What follows it does not count.
+    /// The word, with the document. Bytes after it do not count.
     Word(Ending, &'a [u8]),
-    /// It can't become a word any more.
+    /// Bytes that can't become a word any more.
     Noise,
 }
 
-/// The bytes before the document: the secret, how the program ends in two, and a length.
+/// The number of bytes before the document: the secret, two for how the program ends, and a length.
 pub(super) const HEAD: usize = Secret::LENGTH + 2 + size_of::<u64>();
 
 const STATUS: u8 = 0;

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use evener::engines::{Point, Profile};
 
-/// For every engine and number of workers, the costs by size.
+/// Lists the costs by size for every engine and number of workers.
 pub(super) fn table(profile: &Profile) -> String {
     let mut table = String::new();
     // Writing to a string does not fail.

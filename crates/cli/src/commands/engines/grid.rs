@@ -4,7 +4,7 @@ use evener::{Cipher, shown_text};
 
 use super::{Ability, Found, PASSED};
 
-/// The grid, below it the engines that failed, and those that are absent with the reason: so many
+/// Returns the grid, then the engines that failed, then the absent ones with the reason: `width`
 /// characters wide, as far as words and columns allow.
 pub(super) fn text(engines: &[Found], width: usize) -> String {
     let columns: Vec<_> = engines.iter().filter_map(Column::of).collect();
@@ -32,7 +32,7 @@ impl<'e> Column<'e> {
         }
     }
 
-    /// What the engine can do with a cipher, in a word.
+    /// Describes the engine's support for a cipher in one word.
     fn cell(&self, cipher: &str) -> &'static str {
         let offered: Vec<_> =
             self.ciphers.iter().filter(|ability| ability.cipher == cipher).collect();
@@ -45,7 +45,7 @@ impl<'e> Column<'e> {
         }
     }
 
-    /// As wide as its heading and its longest cell, in characters.
+    /// The width of its heading or its longest cell, whichever is greater, in characters.
     fn width(&self, heading: &str) -> usize {
         let cells = Cipher::ALL.iter().map(|cipher| self.cell(cipher.name()));
         let widths = cells.map(|cell| cell.chars().count());
@@ -73,7 +73,7 @@ fn table(columns: &[Column<'_>], headings: &[String], text: &mut String) {
     }
 }
 
-/// The engines' names, or numbers where the names make the table too wide.
+/// The engines' names, or numbers if the names make the table too wide.
 fn headings(columns: &[Column<'_>], width: usize) -> Vec<String> {
     let of_column = |column: &Column<'_>| 2 + column.width(&shown_text(column.name));
     match CIPHER + columns.iter().map(of_column).sum::<usize>() <= width {
@@ -109,7 +109,7 @@ fn notes(
         }
         let failed = |ability: &&Ability| ability.self_test != PASSED;
         let failed: Vec<_> = column.ciphers.iter().filter(failed).collect();
-        // What is the same for many is said once.
+        // A result that several ciphers share is printed once.
         for alike in failed.chunk_by(|one, other| one.self_test == other.self_test) {
             let what = match alike {
                 [Ability { cipher, direction, .. }] => format!("{direction} {cipher}"),
@@ -129,8 +129,8 @@ fn notes(
     }
 }
 
-/// A paragraph in lines of at most so many characters, as far as its words allow. All but the first
-/// are indented.
+/// Breaks a paragraph into lines of at most `width` characters, as far as its words allow. All but
+/// the first are indented.
 pub(super) fn wrapped(paragraph: &str, width: usize) -> String {
     let mut text = String::new();
     let mut length = 0;
@@ -150,7 +150,7 @@ pub(super) fn wrapped(paragraph: &str, width: usize) -> String {
     text
 }
 
-/// The cell of a cipher that an engine does not have.
+/// The cell of a cipher that an engine lacks.
 const ABSENT: &str = "-";
 
 /// The greatest width, in characters.

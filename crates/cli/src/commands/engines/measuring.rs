@@ -62,17 +62,17 @@ pub(super) struct Measuring {
 }
 
 impl Measuring {
-    /// Whether `--measure` was given.
+    /// Returns whether `--measure` was given.
     pub(super) fn is_wanted(&self) -> bool {
         self.measure
     }
 
-    /// The engines that load code of others.
+    /// The engines that load foreign code.
     pub(super) fn foreign_engines(&self) -> Vec<String> {
         measure::foreign(&self.engines)
     }
 
-    /// An option that was given without `--measure`, of those that can be told from their defaults.
+    /// Returns an option that was given without `--measure`, if its value differs from the default.
     pub(super) fn stray(&self) -> Option<&'static str> {
         let given = [
             (!self.engines.is_empty(), "--engine"),
@@ -90,9 +90,9 @@ impl Measuring {
         given.into_iter().find(is_stray).map(|(_, option)| option)
     }
 
-    /// Measures, prints and writes.
+    /// Measures the engines, and prints and writes the profile.
     pub(super) fn run(&self) -> Result<(), Trouble> {
-        // Before the time is spent.
+        // Errors should come before the time is spent.
         whole_file::refuse_dash("engines", self.output.as_deref())?;
         self.output.as_deref().map_or(Ok(()), refuse_other)?;
         retry_pins(self.retry_pin)?;
@@ -108,7 +108,7 @@ impl Measuring {
             let (cipher, direction) = (self.cipher, self.direction);
             return Err(Trouble::Usage(format!("none of the engines {direction}s {cipher}")));
         }
-        // Where one fails, the result is not lost.
+        // If one output fails, the result is not lost.
         let told = self.tell(&profile);
         if self.keep {
             self.keep(&profile)?;
@@ -149,7 +149,7 @@ impl Measuring {
     }
 }
 
-/// Refuses a file that is no profile: `-o` of `keygen` names a key.
+/// Refuses to replace a file that is not a profile: `-o` of `keygen` names a key.
 fn refuse_other(path: &Path) -> Result<(), Trouble> {
     whole_file::refuse_planted(path)?;
     let is_replaceable = match fs::metadata(path) {
@@ -168,12 +168,12 @@ fn refuse_other(path: &Path) -> Result<(), Trouble> {
     )))
 }
 
-/// In bytes; many times as long as any.
+/// The longest profile, in bytes; many times as long as any real one.
 const LONGEST_PROFILE: u64 = 1 << 20;
 
-/// Milliseconds for each engine and length in a round, where nothing else is said.
+/// The default time for each engine and length in a round, in milliseconds.
 const TIME: u64 = 100;
-/// The same for the number of rounds.
+/// The default number of rounds.
 const ROUNDS: u16 = 5;
 
 const NO_HOME: &str = "no home directory to save the profile in: set XDG_CACHE_HOME or HOME";

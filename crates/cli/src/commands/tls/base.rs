@@ -1,4 +1,4 @@
-//! What a configuration that is to be included says of what Evener's adds.
+//! The relevant settings of a configuration that Evener's is to include.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -7,7 +7,7 @@ use std::path::Path;
 use super::configuration::Configuration;
 use crate::trouble::shown;
 
-/// What another configuration says already.
+/// The settings that another configuration has already.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Base {
     /// The sections for the library, its providers and its algorithms.
@@ -15,15 +15,16 @@ pub(super) struct Base {
     pub(super) providers: Option<String>,
     pub(super) algorithms: Option<String>,
     pub(super) properties: Option<String>,
-    /// Whether engines of OpenSSL are started.
+    /// True if engines of OpenSSL are started.
     pub(super) has_engines: bool,
     pub(super) has_evener: bool,
-    /// Whether OpenSSL's usual provider is left out for the one that FIPS 140 asks for.
+    /// True if OpenSSL's usual provider is left out for the one that FIPS 140 requires.
     is_for_fips: bool,
 }
 
 impl Base {
-    /// What of a configuration matters here, with all that it includes; or why nothing can be added to it.
+    /// Collects the relevant settings of a configuration and all that it includes; the error says
+    /// why nothing can be added to it.
     pub(super) fn of(configuration: &Configuration) -> Result<Base, String> {
         let within = |section: &Option<String>, key| match section {
             Some(section) => text_of(configuration.value(section.as_bytes(), key)?, key),
@@ -47,7 +48,7 @@ impl Base {
         let providers = section(&main, "providers")?;
         let algorithms = section(&main, "alg_section")?;
         let mut properties = within(&algorithms, "default_properties")?;
-        // A line `default_properties` would take the place of this one.
+        // A line `default_properties` would override this one.
         if within(&algorithms, "fips_mode")?.is_some_and(|value| !is_no(&value)) {
             let others = properties.filter(|others| !others.trim().is_empty());
             properties = Some(others.map_or("fips=yes".into(), |others| others + ",fips=yes"));
@@ -58,7 +59,7 @@ impl Base {
         };
         let is_engines = |name: &[u8]| name == b"engines" || name.starts_with(b"engines.");
         let has_engines = names(&main).into_iter().any(is_engines);
-        // OpenSSL takes `providers.x` for another line `providers`.
+        // OpenSSL treats `providers.x` as another line `providers`.
         for name in names(&main) {
             if [&b"providers."[..], b"alg_section."].iter().any(|start| name.starts_with(start)) {
                 let name = shown(Path::new(OsStr::from_bytes(name)));
@@ -67,7 +68,7 @@ impl Base {
                 ));
             }
         }
-        // And `x.fips` for a name of the provider `fips`.
+        // Likewise, `x.fips` is a name of the provider `fips`.
         let has = |provider: &[u8]| {
             names(&providers).iter().any(|name| {
                 let dot = name.iter().position(|&byte| byte == b'.');
@@ -79,8 +80,8 @@ impl Base {
         if !has_evener {
             let within = providers.as_deref().unwrap_or_default().as_bytes();
             for name in configuration.names(within).filter_map(|name| str::from_utf8(name).ok()) {
-                // There OpenSSL would stop, in silence, before it comes to Evener. Evener's lines replace
-                // `default`.
+                // OpenSSL would silently stop there before it reaches Evener. Evener's lines
+                // replace `default`.
                 if name != "default"
                     && let Ok(Some(section)) = configuration.value(within, name)
                     && !configuration.has_section(section)
@@ -102,7 +103,7 @@ impl Base {
         Ok(Base { main, providers, algorithms, properties, has_engines, has_evener, is_for_fips })
     }
 
-    /// Why it can't be included.
+    /// The reason why it can't be included.
     pub(super) fn unfit(&self) -> Option<&'static str> {
         let reasons = [
             (self.has_evener, "it loads Evener already"),
@@ -112,7 +113,7 @@ impl Base {
     }
 }
 
-/// The sections that are written where there are none yet.
+/// The names of the sections that are written if they don't exist yet.
 pub(super) const OPENSSL: &str = "evener_openssl";
 pub(super) const PROVIDERS: &str = "evener_providers";
 pub(super) const DEFAULT: &str = "evener_default";
@@ -120,7 +121,7 @@ pub(super) const MODULE: &str = "evener_module";
 pub(super) const ALGORITHMS: &str = "evener_algorithms";
 const SECTIONS: [&str; 5] = [OPENSSL, PROVIDERS, DEFAULT, MODULE, ALGORITHMS];
 
-/// A value that means the same when it is written again.
+/// Returns a value that means the same when it is written again.
 fn text_of(value: Option<&[u8]>, key: &str) -> Result<Option<String>, String> {
     let Some(value) = value else { return Ok(None) };
     let is_plain = |char: char| !char.is_control() && !"\\'\"`$#".contains(char);
@@ -130,11 +131,11 @@ fn text_of(value: Option<&[u8]>, key: &str) -> Result<Option<String>, String> {
     }
 }
 
-/// Whether a query (property(7) of OpenSSL) asks for what Evener's ciphers aren't, or prefers that: others then
-/// are as good as those with what Evener's line prefers, and come first.
+/// Returns whether a query (property(7) of OpenSSL) requires or prefers something that Evener's
+/// ciphers lack. Other ciphers then rank with those that Evener's line prefers, and come first.
 pub(super) fn excludes_evener(query: &str) -> bool {
     query.to_ascii_lowercase().split(',').map(str::trim).any(|clause| {
-        // It takes a condition back.
+        // `-` withdraws a condition.
         if let Some(name) = clause.strip_prefix('-') {
             return name.trim() == "evener.cipher";
         }
@@ -153,16 +154,16 @@ pub(super) fn excludes_evener(query: &str) -> bool {
         let has = match name {
             "provider" => "evener",
             "evener.cipher" => "yes",
-            // OpenSSL's own ciphers aren't that either.
+            // OpenSSL's own ciphers lack it too.
             _ if is_preference => return false,
-            // What isn't defined.
+            // The property is not defined.
             _ => "no",
         };
         (has == wanted.trim()) == is_unwanted
     })
 }
 
-/// Whether OpenSSL takes a value for no.
+/// Returns whether OpenSSL reads a value as no.
 fn is_no(value: &str) -> bool {
     matches!(value, "FALSE" | "false" | "N" | "n" | "NO" | "no")
 }

@@ -84,7 +84,7 @@ impl Check {
             )));
         }
         let module = module(self.module.as_deref())?;
-        // The directory is removed whatever signal comes.
+        // The directory must be removed whatever signal comes.
         let mut held = signals.hold()?;
         let directory = directory()?;
         let counters = directory.path().join("counters");
@@ -144,7 +144,7 @@ impl Check {
             ));
             return Ok(Ending::SomeFailed);
         }
-        // Standard output is the program's.
+        // Standard output belongs to the program.
         let program = shown(program);
         let noun = if records == 1 { "record" } else { "records" };
         complain(&format_args!("{program}: Evener did {records} {noun} with {bytes} bytes"));
@@ -152,7 +152,7 @@ impl Check {
     }
 }
 
-/// Says whether a configuration has OpenSSL load Evener.
+/// Reports whether a configuration makes OpenSSL load Evener.
 fn check_configuration(path: &Path) -> Result<Ending, Trouble> {
     let loaded = Loaded::by(path).map_err(Trouble::Usage)?;
     if let Some(reason) = loaded.unfit() {
@@ -177,7 +177,7 @@ fn check_configuration(path: &Path) -> Result<Ending, Trouble> {
     Ok(Ending::Done)
 }
 
-/// How this program ends after the other one, as a shell tells of that.
+/// Derives this program's ending from the other one's, as a shell reports it.
 fn ending(status: ExitStatus) -> Ending {
     match (status.code(), status.signal()) {
         (Some(0), _) => Ending::Done,
@@ -189,7 +189,7 @@ fn ending(status: ExitStatus) -> Ending {
     }
 }
 
-/// A directory of its own: another user who could write there could have the program load any
+/// Makes a private directory: another user who could write there could make the program load any
 /// library. OpenSSL's configuration can't name every path.
 fn directory() -> Result<TempDir, Trouble> {
     let mut place = env::temp_dir();
@@ -198,13 +198,13 @@ fn directory() -> Result<TempDir, Trouble> {
     }
     let private = || Permissions::from_mode(0o700);
     let made = tempfile::Builder::new().permissions(private()).tempdir_in(&place);
-    // Whatever the umask.
+    // The umask must not change the mode.
     made.and_then(|made| fs::set_permissions(made.path(), private()).map(|()| made))
         .map_err(|cause| Trouble::File { action: "write", path: place, cause })
 }
 
-/// The configuration that the program would read otherwise, unless that loads Evener. An empty name
-/// is OpenSSL's way to read none.
+/// The configuration that the program would otherwise read, unless it loads Evener. An empty name
+/// tells OpenSSL to read none.
 fn usual_configuration() -> Option<PathBuf> {
     let named = env::var_os("OPENSSL_CONF").map(PathBuf::from);
     if named.as_ref().is_some_and(|path| path.as_os_str().is_empty()) {

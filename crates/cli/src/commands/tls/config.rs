@@ -98,14 +98,13 @@ impl Routing {
     }
 }
 
-/// Checks a module's name. What is said of it does not repeat what is behind its colon, where a PIN
-/// may be.
+/// Checks a module's name. Messages do not repeat the part after its colon, which may hold a PIN.
 fn check(engine: &str) -> Result<(), Trouble> {
     let kind = engine.split_once(':').map_or(engine, |(kind, _)| kind);
     let refused =
         |reason: &str| Trouble::usage(format!("--engine {}: {reason}", shown(Path::new(kind))));
     check_module(engine).map_err(|reason| refused(&reason))?;
-    // In OpenSSL's configuration others mean something.
+    // Other characters have a meaning in OpenSSL's configuration.
     let is_plain =
         |char: char| char.is_ascii_alphanumeric() || "-._~:()[],;?&=/%@!*+|".contains(char);
     match engine.chars().find(|&char| !is_plain(char)) {
@@ -158,7 +157,7 @@ impl Config {
     }
 }
 
-/// Says of a file that is there how to replace it.
+/// Adds the way to replace a file that exists already.
 fn with_way_out(trouble: Trouble) -> Trouble {
     match trouble {
         Trouble::File { action, path, cause } if cause.kind() == io::ErrorKind::AlreadyExists => {
@@ -169,8 +168,8 @@ fn with_way_out(trouble: Trouble) -> Trouble {
     }
 }
 
-/// The provider's absolute path: as given, or where it is installed beside this program. OpenSSL says
-/// nothing of one that it can't load.
+/// The provider's absolute path: as given, or where it is installed beside this program. OpenSSL
+/// reports nothing for a provider that it can't load.
 pub(super) fn module(given: Option<&Path>) -> Result<PathBuf, Trouble> {
     let path = match given {
         Some(path) => path.canonicalize().map_err(|cause| Trouble::File {
@@ -202,7 +201,7 @@ fn installed() -> Result<PathBuf, Trouble> {
     })
 }
 
-/// The configuration that programs read where nothing else is said.
+/// The configuration that programs read by default.
 pub(super) fn system_configuration() -> Option<PathBuf> {
     ["/etc/ssl/openssl.cnf", "/etc/pki/tls/openssl.cnf", "/usr/lib/ssl/openssl.cnf"]
         .map(PathBuf::from)
@@ -210,8 +209,8 @@ pub(super) fn system_configuration() -> Option<PathBuf> {
         .find(|path| path.exists())
 }
 
-/// The configuration's text, with these lines in the provider's section. What can be done where nothing can be
-/// added to the base, an error says.
+/// Returns the configuration's text, with these lines in the provider's section. If nothing can be
+/// added to the base, the error says what to do.
 pub(super) fn text(
     base: Option<&Path>,
     module: &Path,
@@ -225,7 +224,7 @@ pub(super) fn text(
         let read = contents(path).map_err(failed("read"))?;
         let refused =
             |reason: &str| Trouble::Usage(format!("{}: {reason}; {way_out}", shown(path)));
-        // OpenSSL reads it where nothing includes it.
+        // OpenSSL accepts the mark in a file that nothing includes.
         if read.starts_with("\u{FEFF}".as_bytes()) {
             return Err(refused(
                 "it begins with a byte-order mark, with which OpenSSL includes no file",
@@ -272,7 +271,7 @@ pub(super) fn text(
     Ok(text)
 }
 
-/// A path that means the same in a configuration: it has no characters that are special there.
+/// Returns a path that means the same in a configuration, where it has no special characters.
 pub(super) fn plain(path: &Path) -> Result<String, Trouble> {
     let is_plain = |char: char| char.is_alphanumeric() || "/._-+,@=:~".contains(char);
     match path.to_str() {
@@ -285,9 +284,9 @@ pub(super) fn plain(path: &Path) -> Result<String, Trouble> {
     }
 }
 
-/// What Evener's ciphers have and others don't; OpenSSL wants a dot in such a name. It isn't the
-/// property `provider`: programs that ask for that one themselves, as stunnel does, would replace
-/// the preference.
+/// A property that Evener's ciphers have and others lack; OpenSSL wants a dot in such a name. It
+/// isn't the property `provider`: programs that query that one themselves, as stunnel does, would
+/// replace the preference.
 const PREFERRED: &str = "?evener.cipher=yes";
 
 const HEAD: &str = "\

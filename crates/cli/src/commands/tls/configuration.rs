@@ -24,11 +24,11 @@ pub(super) struct Configuration {
     sections: HashMap<Vec<u8>, HashMap<Vec<u8>, Value>>,
 }
 
-/// What stands behind a name, without quotes and with variables replaced.
+/// The text after a name, without quotes and with variables replaced.
 #[derive(Clone, Default)]
 pub(super) struct Value {
     pub(super) text: Vec<u8>,
-    /// Whether a part of it is a variable of the environment, which may be another one next time.
+    /// True if a part of it is an environment variable, which may differ next time.
     varies: bool,
 }
 
@@ -36,8 +36,8 @@ impl Configuration {
     /// Reads a file.
     ///
     /// # Errors
-    /// What can't be read says why, with file and line; so does what OpenSSL would read, and what
-    /// depends on where or how a program is started.
+    /// When something can't be read, or OpenSSL would read it but it depends on where or how a
+    /// program is started; the error says why, with file and line.
     pub(super) fn read(path: &Path) -> Result<Configuration, String> {
         let mut reader = Reader { section: DEFAULT.to_vec(), ..Reader::default() };
         reader.open(path.to_owned()).map_err(|cause| refused(path, "read", &cause))?;
@@ -54,7 +54,7 @@ impl Configuration {
         Ok(reader.found)
     }
 
-    /// A value that is the same for every program, if there is one of this name.
+    /// A value that is the same for every program, if this name has one.
     pub(super) fn value(&self, section: &[u8], name: &str) -> Result<Option<&[u8]>, String> {
         match self.sections.get(section).and_then(|section| section.get(name.as_bytes())) {
             Some(value) if value.varies => {
@@ -64,7 +64,7 @@ impl Configuration {
         }
     }
 
-    /// Whether there is a section of this name, be it empty.
+    /// Returns whether a section of this name exists, even if it is empty.
     pub(super) fn has_section(&self, name: &[u8]) -> bool {
         self.sections.contains_key(name)
     }
@@ -77,7 +77,7 @@ impl Configuration {
             .flat_map(|section| section.keys().map(|name| &**name))
     }
 
-    /// What a variable stands for.
+    /// The value of a variable.
     fn variable(&self, section: &[u8], name: &[u8]) -> Option<Value> {
         let value = |section| self.sections.get(section)?.get(name).cloned();
         value(section).or_else(|| {
@@ -90,22 +90,22 @@ impl Configuration {
     }
 }
 
-/// What is known in the middle of the reading. A file that is included stands for its lines: the section
-/// in which it ends goes on behind it.
+/// The state in the middle of reading. An included file stands for its lines: the section in which
+/// it ends continues after it.
 #[derive(Default)]
 struct Reader {
     found: Configuration,
     section: Vec<u8>,
-    /// The files that are open, each included by the one before.
+    /// The open files, each included by the one before.
     files: Vec<Lines>,
-    /// What is left of the directory that is included. There is one at most.
+    /// The rest of the directory that is being included. There is one at most.
     directory: Option<(PathBuf, ReadDir)>,
-    /// How many files were opened.
+    /// The number of files that were opened.
     opened: usize,
     pragmas: Pragmas,
 }
 
-/// What lines `.pragma` have said.
+/// The settings of the `.pragma` lines.
 #[derive(Default)]
 struct Pragmas {
     has_dollars_in_names: bool,
@@ -127,7 +127,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Opens the next file of the directory that is included.
+    /// Opens the next file of the directory that is being included.
     fn open_next(&mut self) -> Result<(), String> {
         while let Some((path, directory)) = &mut self.directory {
             let failed = |cause| refused(path, "read", &cause);
@@ -167,7 +167,7 @@ impl Reader {
         };
         let (name, rest) = line.split_at(end);
         let value = rest.trim_ascii_start();
-        // A directive may have a blank behind it in place of `=`.
+        // A blank may follow a directive in place of `=`.
         let is = |directive: &[u8]| {
             name.starts_with(directive)
                 && (name != directive || value.len() < rest.len() || value.starts_with(b"="))
@@ -235,7 +235,7 @@ impl Reader {
         }
         let failed = |cause| refused(&path, "read", &cause);
         let found = match fs::metadata(&path) {
-            // To OpenSSL that is no error.
+            // OpenSSL does not treat this as an error.
             Err(cause) if is_absence(&cause) => return Ok(()),
             found => found.map_err(failed)?,
         };
@@ -245,7 +245,7 @@ impl Reader {
         if !found.is_dir() {
             return Err(failed(io::Error::other("it is no file")));
         }
-        // OpenSSL leaves out a directory that is included by a file of another one.
+        // OpenSSL skips a directory that a file of another included directory includes.
         if self.directory.is_none() {
             self.directory = Some((path.clone(), fs::read_dir(&path).map_err(failed)?));
             self.open_next()?;
@@ -299,7 +299,7 @@ impl Reader {
         Ok(value)
     }
 
-    /// Adds what the variable at the beginning of `rest` stands for, and returns what is behind it.
+    /// Adds the value of the variable at the beginning of `rest`, and returns the text after it.
     fn expand_variable<'r>(
         &self,
         section: &[u8],
@@ -337,7 +337,7 @@ impl Reader {
         Ok(rest)
     }
 
-    /// The name between brackets. It may have blanks in it, but not around it.
+    /// The name between brackets. It may contain blanks, but not begin or end with them.
     fn section_name<'l>(&self, line: &'l [u8]) -> Option<&'l [u8]> {
         let line = line.trim_ascii_start();
         let mut begin = 0;
@@ -367,7 +367,7 @@ impl Reader {
     }
 }
 
-/// Whether there is nothing of that name.
+/// Returns whether nothing has that name.
 fn is_absence(cause: &io::Error) -> bool {
     matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
@@ -376,17 +376,18 @@ fn refused(path: &Path, action: &str, cause: &io::Error) -> String {
     format!("{}: can't {action} it: {}", shown(path), shown_error(cause))
 }
 
-/// Where a file begins.
+/// The section in which a file begins.
 pub(super) const DEFAULT: &[u8] = b"default";
 
-/// OpenSSL would go round until it has no descriptors.
+/// OpenSSL would loop until it has no descriptors left.
 const MOST_FILES: usize = 500;
 
 /// The longest value, in bytes.
 const LONGEST: usize = 65_536;
 
-/// A configuration's bytes. A pipe is refused: reading would wait for a writer, and another program could
-/// not read it again. So is what has more than 16 MiB, such as a device without an end.
+/// Reads a configuration's bytes. A pipe is refused: reading would wait for a writer, and another
+/// program could not read it again. So is a file of more than 16 MiB, such as a device without an
+/// end.
 pub(super) fn contents(path: &Path) -> io::Result<Vec<u8>> {
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
@@ -402,7 +403,7 @@ pub(super) fn contents(path: &Path) -> io::Result<Vec<u8>> {
     }
 }
 
-/// How large a configuration may be, in bytes.
+/// The largest size of a configuration, in bytes.
 const LARGEST: u64 = 16 << 20;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! The file in which processes count their records. `bindings/openssl/src/counters` writes it and
-//! says what is in it.
+//! documents its content.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -13,12 +13,12 @@ use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 use serde::Serialize;
 
-/// What a process has done.
+/// A process and its work.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Count {
     /// Its number; 0 for processes that have ended and were added up.
     pub(super) process: u32,
-    /// Empty where such processes had several programs.
+    /// Empty if such processes had several programs.
     pub(super) program: String,
     pub(super) has_ended: bool,
     #[serde(flatten)]
@@ -34,11 +34,12 @@ pub(super) struct Work {
     pub(super) decrypted_bytes: u64,
     /// Records whose tag was wrong.
     pub(super) forged_records: u64,
-    /// Of all records those that a module did, in whole or in part, and the bytes that it did.
+    /// The records that a module processed, in whole or in part, and the bytes that it processed;
+    /// they are part of the totals.
     pub(super) module_records: u64,
     pub(super) module_bytes: u64,
-    /// When the last record was done, in seconds since 1970; `None` where none was, or an older
-    /// provider did it.
+    /// The time of the last record, in seconds since 1970; `None` if there was none, or an older
+    /// provider processed it.
     pub(super) last_seen: Option<u64>,
 }
 
@@ -80,7 +81,7 @@ impl Work {
         self.encrypted_bytes.saturating_add(self.decrypted_bytes)
     }
 
-    /// Adds what another process did.
+    /// Adds the work of another process.
     pub(super) fn add(&mut self, other: &Work) {
         for (sum, number) in [
             (&mut self.encrypted_records, other.encrypted_records),
@@ -97,16 +98,16 @@ impl Work {
     }
 }
 
-/// What the processes of a program have done, those that have ended too.
+/// The work of a program's processes, including those that have ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Total {
     pub(super) program: String,
-    /// How many of its processes live.
+    /// The number of its processes that live.
     pub(super) living: usize,
     pub(super) work: Work,
 }
 
-/// Adds up processes by program; first what did most.
+/// Adds up processes by program; the program with the most bytes comes first.
 pub(super) fn totals(counts: &[Count]) -> Vec<Total> {
     let mut totals = BTreeMap::<&str, Total>::new();
     for count in counts {
@@ -120,7 +121,7 @@ pub(super) fn totals(counts: &[Count]) -> Vec<Total> {
     totals
 }
 
-/// The counts of a file, which may have to belong to a user.
+/// Reads the counts of a file, which may have to belong to a user.
 pub(super) fn read(path: &Path, owner: Option<u32>) -> io::Result<Vec<Count>> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let flags = i32::try_from(flags.bits()).unwrap_or_default();
@@ -138,7 +139,7 @@ pub(super) fn read(path: &Path, owner: Option<u32>) -> io::Result<Vec<Count>> {
     read_open(file)
 }
 
-/// The counts of a file that is open.
+/// Reads the counts of an open file.
 pub(super) fn read_open(file: File) -> io::Result<Vec<Count>> {
     let mut bytes = Vec::new();
     let found = file.metadata()?;
@@ -146,7 +147,7 @@ pub(super) fn read_open(file: File) -> io::Result<Vec<Count>> {
     if is_file {
         file.take((LINES * LINE) as u64 + 1).read_to_end(&mut bytes)?;
     }
-    // A process makes it empty, then of its length, then what it is.
+    // A process creates the file empty, then extends it, then fills it.
     let is_begun = is_file && [0, LINES * LINE].contains(&bytes.len());
     if is_begun && bytes.iter().all(|&byte| byte == 0) {
         return Ok(Vec::new());
@@ -158,7 +159,7 @@ pub(super) fn read_open(file: File) -> io::Result<Vec<Count>> {
     Ok(counts.filter(|count| !count.is_empty()).collect())
 }
 
-/// Puts first what lives, and of that, as of the rest, first what did most.
+/// Puts live processes first, and within both groups those with the most bytes.
 pub(super) fn sort(counts: &mut [Count]) {
     counts.sort_by_key(|count| (count.has_ended, Reverse(count.work.bytes()), count.process));
 }
@@ -172,7 +173,7 @@ const MAGIC: u64 = u64::from_be_bytes(*b"EVNRTLS2");
 const LINE: usize = 128;
 const LINES: usize = 256;
 
-/// How long a file is, in bytes.
+/// The length of a file, in bytes.
 pub(super) const LENGTH: usize = LINES * LINE;
 
 #[cfg(test)]

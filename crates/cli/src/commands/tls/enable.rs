@@ -107,7 +107,7 @@ impl Disable {
                 path: path.clone(),
                 cause,
             })?;
-            // Others may have files there.
+            // The directory may hold files of others.
             let _ = path.parent().map(fs::remove_dir);
             print(&format!("removed {}\n", shown(path)))?;
         }
@@ -116,7 +116,7 @@ impl Disable {
     }
 }
 
-/// What a configuration loads. It has to be one that a server can use.
+/// Reads what a configuration loads, and checks that a server can use it.
 fn usable(root: &Path, config: &Path) -> Result<Loaded, Trouble> {
     plain(config)?;
     let path = below(root, config);
@@ -146,7 +146,7 @@ fn usable(root: &Path, config: &Path) -> Result<Loaded, Trouble> {
     Ok(loaded)
 }
 
-/// The file or directory on the way to it that others may not read.
+/// The file, or the directory on its path, that others may not read.
 fn closed(path: &Path) -> Option<&Path> {
     path.ancestors().find(|part| {
         let wanted = if *part == path { 0o004 } else { 0o001 };
@@ -154,7 +154,7 @@ fn closed(path: &Path) -> Option<&Path> {
     })
 }
 
-/// This program, as it is called below a root directory.
+/// The path of this program below a root directory.
 fn program(root: &Path) -> Result<String, Trouble> {
     let own = env::current_exe().and_then(|path| path.canonicalize()).unwrap_or_default();
     let within = own.strip_prefix(root).map(|path| Path::new("/").join(path));
@@ -166,7 +166,7 @@ pub(super) fn below(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }
 
-/// Leaves alone what somebody else wrote.
+/// Refuses to change a file that somebody else wrote.
 fn refuse_foreign(path: &Path) -> Result<(), Trouble> {
     match fs::read(path) {
         Ok(text) if text.starts_with(HEAD.as_bytes()) => Ok(()),

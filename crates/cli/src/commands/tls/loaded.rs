@@ -1,4 +1,4 @@
-//! What a configuration says of Evener.
+//! The part of a configuration that concerns Evener.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -23,7 +23,7 @@ impl Loaded {
     /// Reads a configuration.
     ///
     /// # Errors
-    /// One that can't be read, and one that doesn't load Evener, says why.
+    /// When it can't be read or doesn't load Evener; the error says why.
     pub(super) fn by(path: &Path) -> Result<Loaded, String> {
         let configuration = Configuration::read(path)?;
         let at = |reason| format!("{}: {reason}", shown(path));
@@ -43,7 +43,7 @@ impl Loaded {
         Ok(Loaded { module, counters: value("counters")?.map(path) })
     }
 
-    /// Why OpenSSL can't load the library, as far as its file shows it.
+    /// The reason why OpenSSL can't load the library, as far as its file shows it.
     pub(super) fn unfit(&self) -> Option<String> {
         let shown = shown(&self.module);
         provider::unfit(&self.module)
@@ -51,8 +51,8 @@ impl Loaded {
     }
 }
 
-/// Whether the system's OpenSSL loads Evener by a configuration; `None` where its program `openssl`
-/// isn't there to try it.
+/// Tests whether the system's OpenSSL loads Evener with a configuration; `None` if the program
+/// `openssl` isn't there to test it.
 pub(super) fn try_out(path: &Path) -> Result<Option<bool>, Trouble> {
     let program = Path::new("openssl");
     let tried = Command::new(program)

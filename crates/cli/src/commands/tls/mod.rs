@@ -39,7 +39,7 @@ enum Action {
 }
 
 impl Tls {
-    /// Whether a document is to be printed.
+    /// Returns whether a document is to be printed.
     pub(crate) fn json(&self) -> bool {
         matches!(&self.action, Action::Status(options) if options.json)
     }

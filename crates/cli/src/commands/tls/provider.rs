@@ -1,4 +1,4 @@
-//! The provider's file, looked at without loading it.
+//! Inspects the provider's file without loading it.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use evener::shown_error;
 
-/// Why OpenSSL can't load a file as a provider, as far as the file shows it.
+/// The reason why OpenSSL can't load a file as a provider, as far as the file shows it.
 pub(super) fn unfit(path: &Path) -> Option<String> {
     let failed = |cause: io::Error| format!("can't read it: {}", shown_error(&cause));
     let reason = match fs::metadata(path) {
@@ -31,20 +31,20 @@ pub(super) fn unfit(path: &Path) -> Option<String> {
     Some(reason)
 }
 
-/// What a file begins with.
+/// Reads the beginning of a file.
 fn head(path: &Path) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
     File::open(path)?.take(HEAD).read_to_end(&mut head)?;
     Ok(head)
 }
 
-/// Whether class, byte order and machine are those of this program.
+/// Returns whether class, byte order and machine are those of this program.
 fn is_for_this_machine(library: &[u8]) -> bool {
     let Ok(own) = head(Path::new("/proc/self/exe")) else { return true };
     [4..6, 18..20].into_iter().all(|part| library.get(part.clone()) == own.get(part))
 }
 
-/// Whether all that the headers speak of is there.
+/// Returns whether the file contains everything that its headers refer to.
 fn is_whole(bytes: &[u8]) -> bool {
     let is_wide = bytes.get(4) == Some(&WIDE);
     let half = |at: usize| bytes.get(at..at + 2)?.try_into().ok().map(u16::from_ne_bytes);
@@ -54,7 +54,8 @@ fn is_whole(bytes: &[u8]) -> bool {
     let is_there = |begin: u64, length: u64| {
         begin.checked_add(length).is_some_and(|end| end <= bytes.len() as u64)
     };
-    // Where the tables of segments and sections begin, and the size and the number of their entries.
+    // The header fields with the offsets of the tables of segments and sections, and with the size
+    // and number of their entries.
     let [segments, sections, sizes] = if is_wide { [32, 40, 54] } else { [28, 32, 42] };
     let table = |begin, sizes| {
         let (begin, size, number) = (address(begin)?, half(sizes)?, half(sizes + 2)?);
@@ -78,14 +79,14 @@ fn is_provider(bytes: &[u8]) -> bool {
     bytes.windows(ENTRY.len()).any(|window| window == ENTRY)
 }
 
-/// What a file of ELF begins with, and how long its header is at most.
+/// The first bytes of an ELF file, and the greatest length of its header in bytes.
 const MAGIC: &[u8] = b"\x7fELF";
 const HEAD: u64 = 64;
 
 /// The class of files with addresses of 64 bits.
 const WIDE: u8 = 2;
 
-/// What OpenSSL calls in it.
+/// The function that OpenSSL calls in it.
 const ENTRY: &[u8] = b"OSSL_provider_init";
 
 #[cfg(test)]
@@ -100,7 +101,7 @@ mod tests {
             fs::write(&path, bytes).unwrap();
             unfit(&path).unwrap_or_default()
         };
-        // This program names what OpenSSL calls.
+        // This program contains the name of that function.
         let own = fs::read("/proc/self/exe").unwrap();
         assert_eq!(told(&own), "");
         assert_eq!(told(b""), "it is empty");

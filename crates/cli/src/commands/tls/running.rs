@@ -1,4 +1,4 @@
-//! Whether processes that run have Evener loaded, as /proc shows them.
+//! Checks whether running processes have Evener loaded, according to /proc.
 
 mod process;
 
@@ -9,8 +9,8 @@ use super::services::Membership;
 use crate::trouble::{Ending, Trouble, complain, shown};
 use process::{Finding, look};
 
-/// Says of processes what they have loaded, what their configuration says, and what they count.
-/// Those without OpenSSL are left out where they were not asked for by number.
+/// Reports what processes have loaded, what their configuration says, and what they count.
+/// Processes without OpenSSL are left out unless they were given by number.
 pub(super) fn perform(numbers: &[u32], service: Option<&Membership>) -> Result<Ending, Trouble> {
     let mut groups: Vec<Group> = Vec::new();
     let found = match service {
@@ -20,7 +20,7 @@ pub(super) fn perform(numbers: &[u32], service: Option<&Membership>) -> Result<E
     for number in found {
         let finding = match look(number) {
             Ok(finding) => finding,
-            // It has ended meanwhile.
+            // The process has ended meanwhile.
             Err(Trouble::File { cause, .. }) if service.is_some() && is_absence(&cause) => continue,
             Err(trouble) => return Err(trouble),
         };
@@ -58,7 +58,7 @@ pub(super) fn perform(numbers: &[u32], service: Option<&Membership>) -> Result<E
     Ok(Ending::SomeFailed)
 }
 
-/// Processes of which the same is to be said.
+/// Processes with the same report.
 struct Group {
     finding: Finding,
     number: usize,
@@ -105,7 +105,7 @@ impl Group {
 }
 
 fn is_absence(cause: &io::Error) -> bool {
-    // A process that ends while its file is read.
+    // The process ended while its file was read.
     const ESRCH: i32 = 3;
     cause.kind() == io::ErrorKind::NotFound || cause.raw_os_error() == Some(ESRCH)
 }

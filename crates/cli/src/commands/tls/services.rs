@@ -21,9 +21,9 @@ pub(super) struct Service {
 pub(super) enum Setting {
     /// From systemd, by a file beside the unit's.
     Systemd,
-    /// A file that the script reads which starts it.
+    /// A file that its start script reads.
     Apache,
-    /// Its own configuration: it clears what it is started with.
+    /// Its own configuration: it clears its initial environment.
     Postfix,
     Dovecot,
     Postgresql,
@@ -107,7 +107,7 @@ impl Service {
         SERVICES.iter().find(|service| service.name == name || service.aliases.contains(&name))
     }
 
-    /// The units that are installed below a root directory. A link is another name of a unit.
+    /// The units installed below a root directory. A link is another name of a unit.
     pub(super) fn units(&self, root: &Path) -> Vec<&'static str> {
         let is_there = |unit: &&str| {
             let file = format!("{unit}.service");
@@ -118,7 +118,7 @@ impl Service {
         self.units.iter().copied().filter(is_there).collect()
     }
 
-    /// The unit that it has in Debian.
+    /// Its unit in Debian.
     pub(super) fn usual_unit(&self) -> &'static str {
         self.units[0]
     }
@@ -132,7 +132,7 @@ const PLACES: [&str; 4] = [
     "lib/systemd/system",
 ];
 
-/// Which processes belong to a service, one that is known or any unit of systemd.
+/// Defines which processes belong to a service, a known one or any unit of systemd.
 pub(super) struct Membership {
     pub(super) name: String,
     known: Option<&'static Service>,
@@ -144,14 +144,14 @@ impl Membership {
         Membership { known: Service::named(&name), name }
     }
 
-    /// How it can be had that Evener is loaded.
+    /// Advice on how to get Evener loaded.
     pub(super) fn advice(&self) -> String {
         self.known.map_or(String::new(), |known| {
             format!("; `evener tls enable {}` says how to have that", known.name)
         })
     }
 
-    /// Whether a part of a control group's path is one of its units, or an instance of one.
+    /// Returns whether a part of a control group's path is one of its units, or an instance of one.
     pub(super) fn has_group(&self, part: &str) -> bool {
         let is_of = |unit: &str| {
             let instance = part.strip_prefix(unit).and_then(|rest| rest.strip_suffix(".service"));
@@ -162,8 +162,9 @@ impl Membership {
             .map_or_else(|| is_of(&self.name), |known| known.units.iter().any(|unit| is_of(unit)))
     }
 
-    /// Whether a program of this name, of which the system keeps 15 bytes, does the service's TLS. Of
-    /// a unit that isn't known all may, if they are in its group.
+    /// Returns whether a program of this name, cut to 15 bytes by the system, does the service's
+    /// TLS. For an unknown unit, every program in its group does, and so does one with the unit's
+    /// name.
     pub(super) fn has_program(&self, name: &str, is_in_group: bool) -> bool {
         match self.known {
             Some(known) => {

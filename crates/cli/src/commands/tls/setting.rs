@@ -1,4 +1,4 @@
-//! How a service gets the name of OpenSSL's configuration.
+//! Gives a service the name of OpenSSL's configuration.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,16 +8,16 @@ use super::enable::below;
 use super::services::{Service, Setting};
 use crate::trouble::{Trouble, shown};
 
-/// What is to be done for a service.
+/// The changes to make for a service.
 pub(super) struct Plan<'p> {
     service: &'static Service,
     root: &'p Path,
     config: &'p Path,
-    /// Its units that are installed.
+    /// Its installed units.
     units: Vec<&'static str>,
-    /// Commands of a shell that change a file that is the service's own, and that change it back.
+    /// Shell commands that change a file of the service's own, and that change it back.
     pub(super) commands: Option<(String, String)>,
-    /// Whether systemd gives the service its environment.
+    /// True if systemd gives the service its environment.
     by_systemd: bool,
 }
 
@@ -27,7 +27,7 @@ impl<'p> Plan<'p> {
         root: &'p Path,
         config: &'p Path,
     ) -> Result<Plan<'p>, Trouble> {
-        // They are written into commands.
+        // Both are written into commands.
         let (prefix, value) = (plain(root)?, plain(config)?);
         let at = |path: &str| format!("{}/{path}", prefix.trim_end_matches('/'));
         let units = service.units(root);
@@ -58,8 +58,8 @@ impl<'p> Plan<'p> {
         Ok(Plan { service, root, config, units, commands, by_systemd })
     }
 
-    /// The files to write. Where a program is given that checks the configuration, each unit calls it
-    /// before the service starts.
+    /// The files to write. If `check` names a program that checks the configuration, each unit
+    /// calls it before the service starts.
     pub(super) fn files(&self, module: &Path, check: Option<&str>) -> Vec<(PathBuf, String)> {
         let (service, config) = (self.service.name, shown(self.config));
         let head = format!("{HEAD} {service}`; `evener tls disable {service}` removes it.\n");
@@ -91,15 +91,14 @@ impl<'p> Plan<'p> {
         files
     }
 
-    /// The files that `files` gave, as far as that is known: those that are there, and those that it
-    /// always gives.
+    /// The files that `files` gave, as far as known: existing ones, and those that it always gives.
     pub(super) fn places(&self) -> Vec<PathBuf> {
         let dovecot = (self.service.setting == Setting::Dovecot).then(|| self.of_dovecot());
         let may_be = |path: &PathBuf| self.by_systemd || path.symlink_metadata().is_ok();
         self.drop_ins().filter(may_be).chain(dovecot).collect()
     }
 
-    /// Whether there is such a service.
+    /// Refuses a service that does not exist.
     pub(super) fn refuse_absent(&self) -> Result<(), Trouble> {
         if !self.units.is_empty() {
             return Ok(());
@@ -112,7 +111,7 @@ impl<'p> Plan<'p> {
         )))
     }
 
-    /// The commands that do all of it, and as comments those that undo it.
+    /// The commands that make all changes, and as comments those that undo them.
     pub(super) fn script(&self, files: &[(PathBuf, String)]) -> String {
         let name = self.service.name;
         let mut lines = Vec::new();
@@ -131,7 +130,7 @@ impl<'p> Plan<'p> {
         lines.join("\n") + "\n"
     }
 
-    /// The commands that undo all of it, with these files.
+    /// The commands that undo all changes, with these files.
     pub(super) fn undoing(&self, paths: &[PathBuf]) -> Vec<String> {
         let mut lines: Vec<_> = paths.iter().map(|path| format!("rm -f {}", shown(path))).collect();
         lines.extend(self.commands.iter().map(|(_, unset)| unset.clone()));
@@ -139,12 +138,12 @@ impl<'p> Plan<'p> {
         lines
     }
 
-    /// The commands that have the service start anew, after a change of these files. A reload keeps the
+    /// The commands that start the service again after a change of these files. A reload keeps the
     /// environment.
     pub(super) fn restart(&self, paths: &[PathBuf]) -> Vec<String> {
         let names = self.unit_names();
         let has_plain = names.iter().any(|unit| !unit.ends_with('@'));
-        // Where systemd starts instances with the unit, it restarts them with it too.
+        // If systemd starts instances with the unit, it also restarts them with it.
         let needed = |unit: &&str| self.by_systemd || !has_plain || !unit.ends_with('@');
         let names = names.into_iter().filter(needed).map(|unit| match unit.ends_with('@') {
             true => format!("'{unit}*'"),
@@ -174,7 +173,7 @@ impl<'p> Plan<'p> {
         below(self.root, Path::new("/etc/dovecot/conf.d/99-evener.conf"))
     }
 
-    /// Whether its configuration is one of Dovecot 2.4, which says so.
+    /// Returns whether its configuration is for Dovecot 2.4, which states its version.
     fn is_new_dovecot(&self) -> bool {
         let text = fs::read(below(self.root, Path::new("/etc/dovecot/dovecot.conf")));
         let text = text.unwrap_or_default();
@@ -182,7 +181,7 @@ impl<'p> Plan<'p> {
     }
 }
 
-/// Commands that add a line to a file, and that take it out again.
+/// Commands that add a line to a file, and that remove it again.
 fn line_commands(line: &str, file: &str) -> (String, String) {
     let pattern = line.replace('.', "\\.");
     (
@@ -191,7 +190,7 @@ fn line_commands(line: &str, file: &str) -> (String, String) {
     )
 }
 
-/// Postfix's own program changes its configuration, in a directory where it isn't the usual one.
+/// Postfix's own program changes its configuration, in `directory` if it isn't in the usual one.
 fn postfix_commands(value: &str, directory: Option<String>) -> (String, String) {
     let directory = directory.map_or(String::new(), |directory| format!(" -c {directory}"));
     let others =
@@ -207,8 +206,8 @@ fn postfix_commands(value: &str, directory: Option<String>) -> (String, String) 
     )
 }
 
-/// The file beside a unit's.
+/// The name of the file beside a unit's.
 const DROP_IN: &str = "evener.conf";
 
-/// What a file that is written begins with.
+/// The beginning of every file that is written.
 pub(super) const HEAD: &str = "# Written by `evener tls enable";

@@ -64,7 +64,8 @@ impl Status {
         Ok(ending)
     }
 
-    /// The counts of the file, or of those in the usual places with why some of them can't be read.
+    /// Reads the counts of the file, or of those in the usual places with the reasons why some
+    /// can't be read.
     fn read(&self) -> Result<(Vec<Count>, Vec<Failure>), Trouble> {
         let failed =
             |path: &Path, cause| Trouble::File { action: "read", path: path.into(), cause };
@@ -80,7 +81,7 @@ impl Status {
                 Err(cause) => {
                     let trouble = failed(&path, cause);
                     complain(&trouble);
-                    // Other users can put there what they like.
+                    // Other users can put anything there.
                     failures.extend(is_own.then(|| trouble.as_failure()));
                 }
             }
@@ -112,7 +113,7 @@ impl Status {
     }
 }
 
-/// Whether a program has this name, of which the system keeps 15 bytes.
+/// Returns whether a program has this name, cut to 15 bytes by the system.
 fn is_named(count: &Count, name: &str) -> bool {
     count.program == name || (name.len() > 15 && name.get(..15) == Some(&count.program))
 }
@@ -123,7 +124,7 @@ struct Usual {
     is_own: bool,
 }
 
-/// The files that are there.
+/// The usual files that exist.
 fn usual_files(user: u32) -> Vec<Usual> {
     let own = [
         PathBuf::from(format!("/run/user/{user}/evener-tls")),
@@ -183,7 +184,7 @@ fn cells(first: String, second: String, work: &Work, now: u64) -> [String; 10] {
     ]
 }
 
-/// The columns: records, and behind them their bytes. What a module did is among them.
+/// The columns: records, and after them their bytes. A module's work is among them.
 fn columns(first: Column, second: Column) -> [Column; 10] {
     [
         first,
@@ -199,7 +200,7 @@ fn columns(first: Column, second: Column) -> [Column; 10] {
     ]
 }
 
-/// How long ago something was.
+/// The age of something, as text.
 fn age(seconds: u64) -> String {
     match seconds {
         0..100 => format!("{seconds} s ago"),

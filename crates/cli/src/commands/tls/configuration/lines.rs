@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-/// The lines of a file, each with those that continue it.
+/// The lines of a file, each with its continuations.
 pub(super) struct Lines {
     path: PathBuf,
     text: Vec<u8>,
-    /// Where what is left of it begins.
+    /// The offset of the rest of it.
     begin: usize,
     /// The last line that was read.
     number: usize,
@@ -52,7 +52,7 @@ impl Iterator for Lines {
     }
 }
 
-/// What stands before a `#` that is neither quoted nor escaped.
+/// Returns the part before a `#` that is neither quoted nor escaped.
 pub(super) fn without_comment(line: &[u8]) -> &[u8] {
     let mut quote = None;
     let mut at = 0;

@@ -12,7 +12,7 @@ use super::super::loaded::Loaded;
 use super::super::services::Membership;
 use crate::trouble::{Trouble, shown};
 
-/// What is to be said of a process.
+/// The report about a process.
 #[derive(Clone)]
 pub(super) struct Finding {
     pub(super) number: u32,
@@ -21,13 +21,13 @@ pub(super) struct Finding {
     pub(super) is_loaded: bool,
     pub(super) library: String,
     pub(super) configuration: String,
-    /// The file in which it counts, or why it counts in none.
+    /// The file in which it counts, or the reason why it counts in none.
     pub(super) counting: Result<String, String>,
     pub(super) work: Work,
 }
 
-/// The processes of a service: those in its units' control groups, or, where there are none, those with
-/// its programs' names.
+/// The processes of a service: those in its units' control groups, or, if there are none, those
+/// with its programs' names.
 pub(super) fn of(service: &Membership) -> Result<Vec<u32>, Trouble> {
     let numbers: Vec<u32> = fs::read_dir("/proc")
         .map_err(|cause| Trouble::File { action: "read", path: "/proc".into(), cause })?
@@ -69,7 +69,7 @@ pub(super) fn look(number: u32) -> Result<Finding, Trouble> {
     let mapped: Vec<Mapping<'_>> =
         maps.split(|&byte| byte == b'\n').filter_map(Mapping::of).collect();
     let named = |start: &str| {
-        // What could not be loaded may have left a part that isn't executable.
+        // A library that could not be loaded may have left a mapping that isn't executable.
         mapped.iter().find(|mapping| mapping.is_executable && mapping.is_named(start))
     };
     let (library, openssl) = (named("evener.so"), named("libcrypto.so"));
@@ -132,7 +132,7 @@ fn words_of_configuration(
 ) -> String {
     let absent = match variable {
         Some(_) => String::new(),
-        // Programs that show what they do in `ps` write over it.
+        // Programs that show their activity in `ps` overwrite their environment.
         None => "its environment has no OPENSSL_CONF, or no longer; ".to_owned(),
     };
     let said = match configured {
@@ -158,16 +158,16 @@ fn words_of_configuration(
     absent + &said
 }
 
-/// The file in which a process counts, in words, and what it counted.
+/// Describes the file in which a process counts, and returns its counts.
 fn counted(place: &Path, mapped: &[Mapping<'_>]) -> Option<(String, Work)> {
     let status = fs::read_to_string(place.join("status")).unwrap_or_default();
-    // Its number as it knows it.
+    // The process's number in its own namespace.
     let own = status
         .lines()
         .find_map(|line| line.strip_prefix("NSpid:")?.split_whitespace().last()?.parse().ok());
     let is_shared = |mapping: &&Mapping<'_>| mapping.is_shared && mapping.length == LENGTH as u64;
     mapped.iter().filter(is_shared).find_map(|mapping| {
-        // Root can open what is mapped, were it removed or in another root.
+        // Root can open a mapped file even if it was removed or is in another root.
         let counts = File::open(place.join("map_files").join(mapping.range))
             .or_else(|cause| match same_file(mapping) {
                 true => File::open(mapping.path),
@@ -190,7 +190,7 @@ fn counted(place: &Path, mapped: &[Mapping<'_>]) -> Option<(String, Work)> {
     })
 }
 
-/// Whether what is mapped is still what the path names.
+/// Returns whether the path still names the mapped file.
 fn same_file(mapping: &Mapping<'_>) -> bool {
     !mapping.is_deleted
         && fs::metadata(mapping.path).is_ok_and(|found| found.ino() == mapping.inode)
@@ -198,7 +198,7 @@ fn same_file(mapping: &Mapping<'_>) -> bool {
 
 /// A line of `maps`.
 struct Mapping<'m> {
-    /// The addresses as the names in `map_files` have them.
+    /// The addresses in the format of the names in `map_files`.
     range: &'m str,
     length: u64,
     inode: u64,
@@ -232,7 +232,7 @@ impl Mapping<'_> {
         })
     }
 
-    /// Whether its file's name begins so.
+    /// Returns whether its file's name begins with `start`.
     fn is_named(&self, start: &str) -> bool {
         let name = self.path.file_name().unwrap_or_default();
         name.as_bytes().starts_with(start.as_bytes())
@@ -261,7 +261,7 @@ mod tests {
     fn this_process_is_looked_at() {
         let found = look(std::process::id()).unwrap();
         assert!(!found.is_loaded);
-        // It depends on the build.
+        // The result depends on the build.
         let maps = fs::read_to_string("/proc/self/maps").unwrap();
         assert_eq!(found.has_openssl, maps.contains("/libcrypto.so"));
         assert_eq!(found.counting, Err("Evener is not loaded".to_owned()));
