@@ -18,8 +18,6 @@ struct Copier {
     description: Description,
     threads: usize,
     each: Duration,
-    /// The time that the driver computes to open a session.
-    opening: Duration,
     done: Arc<AtomicUsize>,
 }
 
@@ -30,7 +28,6 @@ impl Copier {
             description: Description { name, kind, detail },
             threads,
             each,
-            opening: Duration::ZERO,
             done: Arc::default(),
         }
     }
@@ -46,8 +43,7 @@ impl Engine for Copier {
     }
 
     fn open(&self, _: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
-        let Copier { threads, each, opening, ref done, .. } = *self;
-        thread::scope(|scope| scope.spawn(|| compute(opening)).join()).unwrap();
+        let Copier { threads, each, ref done, .. } = *self;
         Ok(Box::new(CopierSession { threads, each, done: Arc::clone(done) }))
     }
 }
@@ -122,20 +118,53 @@ fn a_module_that_takes_more_time_from_the_cores_than_it_saves_gets_little_work()
     }
 }
 
+/// A module whose driver computes to open a session, and then has none.
+struct Opener {
+    description: Description,
+    computes: Duration,
+    /// The number of messages that the cores have processed, now and when the driver had computed.
+    by_cores: Arc<AtomicUsize>,
+    seen: Arc<AtomicUsize>,
+}
+
+impl Engine for Opener {
+    fn description(&self) -> &Description {
+        &self.description
+    }
+
+    fn offer(&self, _: Cipher, _: Direction) -> Option<Offer> {
+        Some(Offer::default())
+    }
+
+    fn open(&self, _: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
+        thread::scope(|scope| scope.spawn(|| compute(self.computes)).join()).unwrap();
+        self.seen.store(self.by_cores.load(Ordering::Relaxed), Ordering::Relaxed);
+        Err(EngineError::Interrupted { engine: self.description.name.clone() })
+    }
+}
+
+/// While the driver computes it uses more CPU time than the run may.
 #[test]
 fn the_cores_do_not_wait_for_the_cpu_time_of_an_opening() {
     let _turn = TURN.lock().unwrap();
     claim_process();
     let cores = thread::available_parallelism().unwrap().get();
-    let cpu: Arc<dyn Engine> = Arc::new(Copier::new(Kind::Cpu, 0, Duration::from_micros(200)));
-    let opening = Duration::from_millis(400);
-    let module = Copier { opening, ..Copier::new(Kind::Module, 0, Duration::from_millis(1)) };
-    let alone = vec![cpu; cores];
-    let beside = [&alone[..], &[Arc::new(module) as Arc<dyn Engine>]].concat();
+    let cpu = Copier::new(Kind::Cpu, 0, Duration::from_micros(200));
+    let seen = Arc::new(AtomicUsize::new(0));
+    let module = Opener {
+        description: Description {
+            name: "opener".to_owned(),
+            kind: Kind::Module,
+            detail: String::new(),
+        },
+        computes: Duration::from_secs(2),
+        by_cores: Arc::clone(&cpu.done),
+        seen: Arc::clone(&seen),
+    };
+    let mut seats = vec![Arc::new(cpu) as Arc<dyn Engine>; cores];
+    seats.push(Arc::new(module));
     let mut options = options(PolicyName::Pull);
-    // A tenth of a core: what an opening costs would take ten times as long to make up for.
-    options.courtesy.most_cpu = Some((10 / cores).max(1) as u8);
-    let alone = run(&alone, &options, 200);
-    let beside = run(&beside, &options, 200);
-    assert!(beside < alone + 5 * opening, "{beside:?} beside it, {alone:?} alone");
+    options.courtesy.most_cpu = Some((80 / cores).max(1) as u8);
+    run(&seats, &options, 2_000);
+    assert_eq!(seen.load(Ordering::Relaxed), 2_000);
 }
