@@ -9,13 +9,15 @@ use super::*;
 struct Copier {
     description: Description,
     batches_left: Arc<AtomicUsize>,
+    opening: Duration,
 }
 
 struct CopierSession(Arc<AtomicUsize>);
 
 pub(crate) fn copier(name: &str, batches: usize) -> Arc<dyn Engine> {
     let description = Description { name: name.into(), kind: Kind::Cpu, detail: String::new() };
-    Arc::new(Copier { description, batches_left: Arc::new(AtomicUsize::new(batches)) })
+    let batches_left = Arc::new(AtomicUsize::new(batches));
+    Arc::new(Copier { description, batches_left, opening: Duration::ZERO })
 }
 
 impl Engine for Copier {
@@ -24,7 +26,7 @@ impl Engine for Copier {
     }
 
     fn offer(&self, _: Cipher, _: Direction) -> Option<Offer> {
-        Some(Offer::default())
+        Some(Offer { opening: self.opening, ..Offer::default() })
     }
 
     fn open(&self, _: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
@@ -212,7 +214,8 @@ fn a_modules_worker_goes_before_those_that_compute_and_before_no_other_program()
     }
     let kind = |name: &str, kind| -> Arc<dyn Engine> {
         let description = Description { name: name.into(), kind, detail: String::new() };
-        Arc::new(Copier { description, batches_left: Arc::new(AtomicUsize::new(usize::MAX)) })
+        let batches_left = Arc::new(AtomicUsize::new(usize::MAX));
+        Arc::new(Copier { description, batches_left, opening: Duration::ZERO })
     };
     let (cpu, module) = (kind("cpu", Kind::Cpu), kind("module", Kind::Module));
     let usual = rustix::process::getpriority_process(None).unwrap();
@@ -237,4 +240,19 @@ fn a_modules_worker_goes_before_those_that_compute_and_before_no_other_program()
     assert_eq!(modules_nice(std::slice::from_ref(&module), false), Some(usual));
     assert_eq!(modules_nice(&[cpu, module], true), Some(usual));
     assert_eq!(rustix::process::getpriority_process(None).unwrap(), usual);
+}
+
+#[test]
+fn the_stated_opening_time_counts_until_one_is_known() {
+    let opening = |name: &str, stated| {
+        let description =
+            Description { name: name.into(), kind: Kind::Module, detail: String::new() };
+        let engine = Copier { description, batches_left: Arc::default(), opening: stated };
+        facts(&engine, &pull(1)).opening
+    };
+    let (short, long) = (Duration::from_millis(5), Duration::from_millis(500));
+    assert_eq!(opening("stated", Duration::ZERO), None);
+    assert_eq!(opening("stated", long), Some(long));
+    openings::note("stated", short);
+    assert_eq!(opening("stated", long), Some(short));
 }
