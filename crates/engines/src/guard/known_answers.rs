@@ -9,8 +9,9 @@ use evener_core::{
 /// padded and of odd lengths where the cipher allows it, and a forged one for authenticated
 /// ciphers. Returns whether all results are right.
 ///
-/// A session that has a key is tested with that key. Some devices change keys by ending a session
-/// and starting another, and another session may take its place meanwhile.
+/// A session that has a key is tested with it: to change keys, some devices end a session and start
+/// another, and others may take its place meanwhile. The fixed IVs do no harm, because the engine
+/// has the key and the results are discarded.
 ///
 /// # Errors
 /// As [`Session::process`].
