@@ -141,6 +141,34 @@ fn a_closed_reader_ends_the_stream() {
 }
 
 #[test]
+fn an_output_that_does_not_block_is_waited_for() {
+    let (from, mut feed) = pipe().unwrap();
+    let (mut collect, to) = pipe().unwrap();
+    rustix::fs::fcntl_setfl(&to, rustix::fs::OFlags::NONBLOCK).unwrap();
+    let input = bytes(8 << 20);
+    let sealed = thread::scope(|scope| {
+        scope.spawn(|| {
+            feed.write_all(&input).unwrap();
+            drop(feed);
+        });
+        let collected = scope.spawn(move || {
+            // Meanwhile the pipe fills up.
+            thread::sleep(Duration::from_millis(300));
+            let mut all = Vec::new();
+            collect.read_to_end(&mut all).unwrap();
+            all
+        });
+        let source = StreamSource::Descriptor(from.into());
+        let target = StreamTarget::Descriptor(to.into());
+        let keys = cobblestone();
+        process_stream(Operation::Encrypt, &keys, source, target, &options()).unwrap();
+        collected.join().unwrap()
+    });
+    let (opened, _) = through(Operation::Decrypt, &cobblestone(), &sealed);
+    assert!(opened == input);
+}
+
+#[test]
 fn a_silent_pipe_can_be_stopped() {
     let (from, _kept_open) = pipe().unwrap();
     let control = Arc::new(Control::default());

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use evener_core::IgnorePoison;
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{CWD, FileType, Mode, OFlags, SeekFrom, fstat, openat, seek, tell};
 use rustix::io::{Errno, retry_on_intr};
 
@@ -129,6 +130,12 @@ impl Sink {
                         }
                         Ok(count) => bytes = &bytes[count..],
                         Err(Errno::INTR) => {}
+                        // A program at the other end may have set it not to block.
+                        Err(Errno::AGAIN) => {
+                            let mut waiting = [PollFd::new(descriptor, PollFlags::OUT)];
+                            retry_on_intr(|| poll(&mut waiting, None))
+                                .map_err(FileError::system("wait for its output's reader"))?;
+                        }
                         Err(errno) => {
                             return Err(FileError::System {
                                 action: "write the output",
