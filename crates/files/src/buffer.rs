@@ -11,8 +11,7 @@ use evener_core::{
 use evener_format::{FileCipher, Layout};
 use evener_pipeline::run_batch;
 
-use crate::prepare::{Prepared, bytes_to_prepare, prepare_plain, prepare_sealed};
-use crate::segment::{collect, push_jobs};
+use crate::seal::{Prepared, bytes_to_prepare, collect, prepare_plain, prepare_sealed, push_jobs};
 use crate::{FileError, KeyRing, Options, seats};
 
 /// The number of bytes that [`seal`] makes of `length` bytes of plaintext.

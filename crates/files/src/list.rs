@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::error::IntoSystemError;
 use crate::keys::{Guess, recognise};
+use crate::seal::Blob;
 use crate::selection::Watch;
 use crate::source::Source;
 use crate::temporary::is_temporary_name;
@@ -175,9 +176,7 @@ fn kind_of(directory: BorrowedFd<'_>, entry: &DirEntry) -> Result<FileType, Errn
 
 fn look_at(file: &Source, path: &Path, keys: Option<&KeyRing>) -> Result<Listed, FileError> {
     let bytes = file.length();
-    let mut beginning = vec![0; bytes.min(BEGINNING) as usize];
-    file.read_exact_at(&mut beginning, 0)?;
-
+    let beginning = file.beginning(BEGINNING)?;
     let guess = recognise(&beginning);
     let known = keys.and_then(|keys| keys.recipes().find(|recipe| recipe.open(&beginning).is_ok()));
     let (format, certain, plain_bytes) = match (guess, known) {

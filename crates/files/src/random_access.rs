@@ -10,10 +10,11 @@ use evener_format::FileCipher;
 use evener_pipeline::Worker;
 use rustix::fs::CWD;
 
-use crate::prepare::{Prepared, bytes_to_prepare, prepare_sealed};
-use crate::segment::{SegmentError, Segments, process_segment};
+use crate::seal::{
+    Blob, Prepared, ReadAt, SegmentError, Segments, Workspace, block_before, bytes_to_prepare,
+    prepare_sealed, process_segment, zeros,
+};
 use crate::source::Source;
-use crate::workspace::{Workspace, zeros};
 use crate::{FileError, KeyRing};
 
 /// The plaintext of an encrypted file, any part of which can be read; each read decrypts and
@@ -133,7 +134,7 @@ impl<'e> RandomAccess<'e> {
         let segment = self.segments.segment(index);
         let direction = Direction::Decrypt;
         let (length, _) = segment.lengths(&self.cipher, direction);
-        let before = self.source.block_before(&self.cipher, segment.sealed.start)?;
+        let before = block_before(&self.source, &self.cipher, segment.sealed.start)?;
         self.source.read_exact_at(&mut self.workspace.input[..length], segment.sealed.start)?;
         let written = process_segment(
             &self.cipher,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use evener_core::{Account, Cipher, Direction, Engine, Kind};
 use evener_pipeline::Worker;
 
-use crate::segment::SegmentError;
+use crate::seal::SegmentError;
 use crate::{FileError, Options, Report};
 
 /// The seats whose engine offers a cipher and may work under the policy. Every file has its own

@@ -3,14 +3,13 @@
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use evener_core::{Direction, Iv};
-use evener_format::FileCipher;
 use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, openat};
 use rustix::io::{Errno, pread, retry_on_intr};
 
 use crate::FileError;
 use crate::error::IntoSystemError;
 use crate::identity::{FileState, status_now};
+use crate::seal::{Blob, ReadAt};
 
 /// A regular file, open for reading, with its status at opening.
 pub(crate) struct Source {
@@ -50,39 +49,6 @@ impl Source {
         &self.status
     }
 
-    /// Its length at opening, in bytes.
-    pub(crate) fn length(&self) -> u64 {
-        self.status.st_size as u64
-    }
-
-    /// Fills `buffer` from `offset` on.
-    ///
-    /// # Errors
-    /// When reading fails, the file has become shorter, or it never had the size that it shows, as
-    /// in /sys.
-    pub(crate) fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), FileError> {
-        match read_exact_at(self.file.as_fd(), buffer, offset) {
-            Err(FileError::Changed) if self.check_state().is_ok() => Err(FileError::WrongSize),
-            read => read,
-        }
-    }
-
-    /// The ciphertext block before `offset`, if the cipher chains and there is one: the IV of the
-    /// data at `offset`.
-    pub(crate) fn block_before(
-        &self,
-        cipher: &FileCipher,
-        offset: u64,
-    ) -> Result<Option<Iv>, FileError> {
-        if !cipher.is_chained(Direction::Encrypt) || offset <= cipher.geometry().header {
-            return Ok(None);
-        }
-        let mut block = [0; Iv::MAX_LENGTH];
-        let block = &mut block[..cipher.cipher().iv_length()];
-        self.read_exact_at(block, offset.saturating_sub(block.len() as u64))?;
-        Ok(Iv::new(block).ok())
-    }
-
     /// Checks that the file has not changed since it was opened.
     ///
     /// # Errors
@@ -107,6 +73,23 @@ impl Source {
             Ok(_) => Err(FileError::WrongSize),
             Err(errno) => Err(FileError::System { action: "read it", errno: errno.system() }),
         }
+    }
+}
+
+impl ReadAt for Source {
+    /// # Errors
+    /// Also [`FileError::WrongSize`] if it never had the size that it shows, as in /sys.
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), FileError> {
+        match read_exact_at(self.file.as_fd(), buffer, offset) {
+            Err(FileError::Changed) if self.check_state().is_ok() => Err(FileError::WrongSize),
+            read => read,
+        }
+    }
+}
+
+impl Blob for Source {
+    fn length(&self) -> u64 {
+        self.status.st_size as u64
     }
 }
 

@@ -13,6 +13,7 @@ use std::path::Path;
 use rustix::fs::CWD;
 
 use crate::keys::age::is_encrypted;
+use crate::seal::Blob;
 use crate::source::Source;
 
 /// The name of the wrapped key of a tree, or of the single file `file`. The first one in a place
@@ -56,8 +57,7 @@ pub(crate) fn has_wrapped_key_name(path: &Path) -> bool {
 }
 
 fn begins_as_age(file: &Source) -> bool {
-    let mut beginning = vec![0; file.length().min(BEGINNING) as usize];
-    file.read_exact_at(&mut beginning, 0).is_ok() && is_encrypted(&beginning)
+    file.beginning(BEGINNING).is_ok_and(|beginning| is_encrypted(&beginning))
 }
 
 /// Returns whether a name is `evener-key.age`, `evener-key-2.age` and so on.

@@ -31,10 +31,9 @@ use rustix::io::retry_on_intr;
 use crate::identity::FileState;
 use crate::naming::kind_of_name;
 use crate::output::Outputs;
-use crate::prepare::bytes_to_prepare;
 use crate::ring::Candidates;
+use crate::seal::{SegmentError, bytes_to_prepare, opens};
 use crate::seats::Accounts;
-use crate::segment::{SegmentError, chunks_in};
 use crate::{
     Failure, FileError, FileOutcome, KeyRing, Notice, Operation, OperationError, Options, Report,
     contradictions, seats,
@@ -284,7 +283,7 @@ fn choose(
             .then(|| geometry.last_chunk_of_sealed(0, body.min(full)).ok())
             .flatten();
         for chunk in whole.into_iter().chain(last) {
-            if crate::prepare::opens(candidate, chunk, beginning, &mut scratch, worker)? {
+            if opens(candidate, chunk, beginning, &mut scratch, worker)? {
                 return Ok(candidate.clone());
             }
         }

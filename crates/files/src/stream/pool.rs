@@ -6,9 +6,8 @@ use std::time::Duration;
 use evener_core::{Direction, Engine, IgnorePoison, Kind, WipedBuffer};
 use evener_format::FileCipher;
 
-use super::chunks_in;
 use crate::FileError;
-use crate::workspace::{bytes_at_once, zeros};
+use crate::seal::{bytes_at_once, chunks_in, zeros};
 
 /// A number of pairs of buffers, made when first needed. Modules get theirs when they have taken
 /// work: more pieces than the caches hold slow the cores down.

@@ -10,8 +10,7 @@ use evener_pipeline::{Load, Queue, Returned, Work, Worker};
 use super::pool::{Buffers, Pool};
 use super::reader::Reader;
 use super::sequencer::{Finished, Sequencer};
-use crate::segment::{collect, explain, iv_after, last_block, parts};
-use crate::workspace::bytes_at_once;
+use crate::seal::{bytes_at_once, collect, explain, iv_after, last_block, parts};
 use crate::{FileError, Options};
 
 /// Part of a stream, with its place in it.

@@ -1,31 +1,16 @@
 //! Source files that change while they are read.
 
-use std::sync::Arc;
-
-use evener_pipeline::Queue;
-
-use super::directory::{Directory, Item};
-use super::work::{Task, TreeWork};
-use crate::FileError;
-use crate::Operation;
+use super::directory::Item;
+use super::work::TreeWork;
 use crate::source::Source;
+use crate::{FileError, Operation};
 
 impl TreeWork<'_> {
-    /// Records why a file was not done. A file that changed while it was read is done again
-    /// instead, a few times.
-    pub(super) fn failed_or_again(
-        &self,
-        directory: &Arc<Directory>,
-        item: &Item,
-        error: FileError,
-        queue: &Queue<Task>,
-    ) {
-        if error == FileError::Changed && item.changes < MOST_REPEATS && !self.is_stopped() {
-            let again = Item { changes: item.changes + 1, is_again: true, ..item.clone() };
-            queue.share(Task::Files { directory: directory.clone(), files: vec![again] });
-        } else {
-            self.record.failed_file(&directory.path_of(&item.name), error);
-        }
+    /// A file that changed while it was read, to be done again; `None` after a few times.
+    pub(super) fn again_if_changed(&self, item: &Item, error: &FileError) -> Option<Item> {
+        let is_again =
+            *error == FileError::Changed && item.changes < MOST_REPEATS && !self.is_stopped();
+        is_again.then(|| Item { changes: item.changes + 1, is_again: true, ..item.clone() })
     }
 
     /// Returns whether a file is as it was when it was opened. If this returns false, the file

@@ -22,7 +22,7 @@ use super::listing::{Listing, beginning, look_up};
 use super::location::Location;
 use super::work::TreeWork;
 use crate::FileError;
-use crate::prepare::opens_header;
+use crate::seal::opens_header;
 use crate::source::Source;
 
 /// A directory on both sides, with the entries of each.

@@ -17,6 +17,7 @@ use crate::FileError;
 use crate::error::IntoSystemError;
 use crate::identity::Identity;
 use crate::output::Output;
+use crate::seal::Blob;
 use crate::source::Source;
 
 /// A complete output that is ready for its name.
@@ -195,7 +196,7 @@ impl TreeWork<'_> {
     /// Gives an output its name; returns whether it has replaced the output of an older state.
     fn publish(&self, finished: &Finished) -> Result<bool, FileError> {
         let has_links = finished.source.status().st_nlink > 1 && !self.options.remove_source;
-        let named = self.at_output(&finished.directory.location, &finished.target);
+        let named = self.at_name(&finished.directory.location, &finished.target);
         let identity = has_links.then(|| Identity::of_open(finished.output.as_fd())).transpose();
         let identity = identity.map_err(&named)?;
         let has_replaced = self.publish_output(finished).map_err(&named)?;
@@ -219,7 +220,7 @@ impl TreeWork<'_> {
 
     fn fail_all(&self, batch: Vec<Finished>, action: &'static str, errno: Errno) {
         for finished in batch {
-            let named = self.at_output(&finished.directory.location, &finished.target);
+            let named = self.at_name(&finished.directory.location, &finished.target);
             self.fail(&finished, named(FileError::System { action, errno: errno.system() }));
         }
     }

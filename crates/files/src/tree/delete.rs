@@ -25,10 +25,8 @@ use crate::Operation;
 use crate::error::IntoSystemError;
 use crate::identity::{FileState, Identity};
 use crate::options::Agree;
-use crate::prepare::{bytes_to_know, check_key};
-use crate::segment::SegmentError;
+use crate::seal::{Blob, ReadAt, SegmentError, bytes_to_know, check_key, zeros};
 use crate::source::Source;
-use crate::workspace::zeros;
 use crate::wrapped_key::is_wrapped_key_in;
 
 /// Entries of the target tree that may be removed, as paths below its root.

@@ -9,46 +9,23 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use evener_core::IgnorePoison;
-use evener_format::FileCipher;
-use evener_pipeline::{Courtesy, Worker};
+use evener_pipeline::Courtesy;
 use rustix::fs::{Mode, Stat, fstat};
 
-use super::commit;
+use super::commit::Finished;
 use super::descent::{Descent, most_open};
-use super::directory::{Directory, Item, Made};
+use super::directory::Directory;
 use super::endpoints::Endpoints;
 use super::full;
 use super::location::Location;
+use super::open::TreeOutput;
 use super::resume::has_time_of;
 use super::work::TreeWork;
 use crate::Operation;
 use crate::identity::Identity;
 use crate::metadata::permissions;
-use crate::output::Output;
-use crate::segment::Segments;
-use crate::source::Source;
-use crate::workspace::Workspace;
+use crate::seal::{Blob, Done, Workspace, compare};
 use crate::{FileError, Report};
-
-/// An output of a tree with the mode that it has had since its creation, if that is known.
-#[derive(Clone)]
-pub(super) struct TreeOutput {
-    pub(super) file: Arc<Output<Arc<Made>>>,
-    pub(super) created: Option<Mode>,
-    /// The permission bits that it may be given.
-    pub(super) granted: Mode,
-}
-
-/// A file whose every byte has been processed and written.
-pub(super) struct Done<'a> {
-    pub(super) directory: &'a Arc<Directory>,
-    pub(super) item: &'a Item,
-    pub(super) source: &'a Arc<Source>,
-    pub(super) cipher: &'a FileCipher,
-    pub(super) segments: &'a Segments,
-    /// The length of the result, in bytes.
-    pub(super) length: u64,
-}
 
 /// The directories visited, whose metadata is set when everything in them is done.
 #[derive(Default)]
@@ -101,80 +78,40 @@ impl Directories {
 }
 
 impl TreeWork<'_> {
-    /// Begins the output of a file.
-    pub(super) fn create(
-        &self,
-        (directory, target): (&Directory, &Arc<Made>),
-        item: &Item,
-        source: &Source,
-    ) -> Result<TreeOutput, FileError> {
-        let (mode, created) = self.metadata.creation_mode(source.status());
-        let inherited = target.inherited;
-        let at_first = inherited.mode_at_first(mode);
-        let create = || self.outputs.create(target.clone(), &item.target, at_first);
-        let file = Arc::new(self.in_target(directory, create)?);
-        let granted = self.metadata.settle(inherited, file.as_fd().as_fd(), source.status())?;
-        let has_its_mode = file.has_its_mode() && at_first == mode;
-        Ok(TreeOutput { file, created: has_its_mode.then_some(created), granted })
-    }
-
-    /// Writes part of an output, with holes if they were requested.
-    pub(super) fn write(
-        &self,
-        output: &TreeOutput,
-        bytes: &[u8],
-        offset: u64,
-    ) -> Result<(), FileError> {
-        if self.leaves_holes() {
-            output.file.write_sparse_at(bytes, offset)
-        } else {
-            output.file.write_all_at(bytes, offset)
-        }
-    }
-
     /// Ends a file: checks its source, sets the output's metadata and publishes it.
-    pub(super) fn finish(
+    pub(super) fn finish_file(
         &self,
-        done: Done<'_>,
+        done: &Done<'_, Self>,
         output: Option<TreeOutput>,
         workspace: &mut Workspace,
-        worker: &mut Worker<'_>,
     ) -> Result<(), FileError> {
-        let is_unchanged = self.is_unchanged(done.item, done.source)?;
-        let read = done.source.length();
+        let Done { group: directory, item, blob: source, .. } = *done;
+        let is_unchanged = self.is_unchanged(item, source)?;
         let Some(output) = output else {
-            worker.count_units(1);
-            self.record.done(|| done.directory.path_of(&done.item.name), read, 0, false);
+            self.record.done(|| directory.path_of(&item.name), source.length(), 0, false);
             return Ok(());
         };
-        let named = self.at_output(&done.directory.location, &done.item.target);
-        if self.leaves_holes() {
+        let named = self.named(directory, item);
+        if output.leaves_holes {
             output.file.set_length(done.length).map_err(&named)?;
         }
         if self.options.remove_source {
-            self.compare(&done, &output, workspace)?;
+            let reference = self.options.reference.as_deref();
+            compare(self.operation, done, &output, reference, workspace)?;
         }
-        let (source, status) = (done.source.as_fd(), done.source.status());
-        let (created, granted) = (output.created, output.granted);
-        let applied =
-            self.metadata.apply(source, status, output.file.as_fd().as_fd(), created, granted);
+        let TreeOutput { file, created, granted, .. } = output;
+        let (from, into) = (source.as_fd(), file.as_fd());
+        let applied = self.metadata.apply(from, source.status(), into, created, granted);
         applied.map_err(&named)?;
-        let finished = commit::Finished {
-            directory: done.directory.clone(),
-            name: done.item.name.clone(),
-            target: done.item.target.clone(),
-            source: done.source.clone(),
-            output: output.file,
+        self.commit(Finished {
+            directory: directory.clone(),
+            name: item.name.clone(),
+            target: item.target.clone(),
+            source: source.clone(),
+            output: file,
             length: done.length,
             is_unchanged,
-        };
-        self.commit(finished)?;
-        worker.count_units(1);
-        Ok(())
-    }
-
-    fn leaves_holes(&self) -> bool {
-        self.options.sparse && self.operation == Operation::Decrypt
+        })
     }
 
     /// Ends the operation after all workers and links: handles outputs that wait to be synced,

@@ -18,6 +18,7 @@ use super::links::Name;
 use super::work::TreeWork;
 use crate::FileError;
 use crate::identity::{FileState, Identity, status_of_name_now};
+use crate::seal::Blob;
 
 /// Sources whose outputs are verified and on the device, and their links.
 #[derive(Default)]

@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use evener_core::{IgnorePoison, shown, shown_error};
-use evener_pipeline::Queue;
 use rustix::fs::{AtFlags, FileType, Stat, linkat, statat, unlinkat};
 use rustix::io::Errno;
 
@@ -22,10 +21,11 @@ use super::location::Location;
 use super::names::{Claims, has_entry};
 use super::resume::difference;
 use super::walk::MOVED;
-use super::work::{Task, TreeWork};
+use super::work::TreeWork;
 use crate::FileError;
 use crate::identity::{FileState, Identity};
 use crate::naming::{has_no_links, noun_of};
+use crate::seal::Feed;
 use crate::source::Source;
 use crate::temporary::{MOST_TRIES, rename_over, temporary_name};
 
@@ -198,7 +198,7 @@ impl TreeWork<'_> {
                     apart.push(further);
                 }
                 Err(error) => {
-                    let named = self.at_output(&further.name.location, &further.name.target);
+                    let named = self.at_name(&further.name.location, &further.name.target);
                     self.record.failed_file(&further.name.source(), named(error));
                 }
             }
@@ -214,7 +214,7 @@ impl TreeWork<'_> {
         &self,
         endpoints: &Endpoints,
         apart: Vec<Further>,
-        queue: &Queue<Task>,
+        feed: &Feed<'_, Self>,
     ) {
         let (Endpoints::Tree { root, .. } | Endpoints::File { directory: root, .. }) = endpoints;
         let Some(target) = &root.target else { return };
@@ -222,7 +222,7 @@ impl TreeWork<'_> {
         let targets = &mut Descent::new(target.as_fd(), false);
         for Further { name, claims, .. } in apart {
             match self.open_again(sources, targets, &name, claims) {
-                Ok(task) => self.push(queue, task),
+                Ok((directory, item)) => feed.push(directory, vec![item]),
                 Err(error) => self.record.failed_file(&name.source(), error),
             }
         }
@@ -235,7 +235,7 @@ impl TreeWork<'_> {
         targets: &mut Descent<'_>,
         name: &Name,
         claims: Arc<Claims>,
-    ) -> Result<Task, FileError> {
+    ) -> Result<(Arc<Directory>, Item), FileError> {
         let again = |way: &mut Descent<'_>| {
             let directory = way.to(&name.location)?.try_clone_to_owned();
             directory.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
@@ -250,8 +250,7 @@ impl TreeWork<'_> {
         let target = Some(Arc::new(made));
         let (location, follows) = (name.location.clone(), self.options.follow_symlinks);
         let item = Item::new(&name.source, name.target.clone());
-        let directory = Arc::new(Directory { source, target, location, follows, claims });
-        Ok(Task::Files { directory, files: vec![item] })
+        Ok((Arc::new(Directory { source, target, location, follows, claims }), item))
     }
 
     /// The dry run of [`TreeWork::make_links`].

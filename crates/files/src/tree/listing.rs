@@ -13,6 +13,7 @@ use super::endpoints::target_name;
 use crate::FileError;
 use crate::error::IntoSystemError;
 use crate::identity::Identity;
+use crate::seal::Blob;
 use crate::source::Source;
 
 /// The entries of a directory.
@@ -141,10 +142,7 @@ pub(super) fn look_up(
 
 /// The first bytes of a file, including its salt if it is sealed.
 pub(super) fn beginning(directory: BorrowedFd<'_>, name: &OsStr) -> Result<Vec<u8>, FileError> {
-    let file = Source::open(directory, name, false)?;
-    let mut beginning = vec![0; file.length().min(LONGEST_BEGINNING) as usize];
-    file.read_exact_at(&mut beginning, 0)?;
-    Ok(beginning)
+    Source::open(directory, name, false)?.beginning(LONGEST_BEGINNING)
 }
 
 fn listed_directories(

@@ -10,15 +10,12 @@ mod changed_since;
 mod changing;
 mod clashes;
 mod commit;
-mod compare;
 mod delete;
 mod descent;
 mod directory;
 mod durable;
 mod endpoints;
 mod finish;
-mod large;
-mod ledger;
 mod linked_sources;
 mod links;
 mod listing;
@@ -27,16 +24,15 @@ mod measure;
 mod modes;
 mod mounts;
 mod names;
+mod open;
 mod opened;
 mod plan;
 mod record;
 mod resume;
-mod small;
 mod symlinks;
 mod update;
 mod walk;
 mod work;
-mod writing;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -45,9 +41,9 @@ use crate::access::may_write;
 use crate::error::IntoSystemError;
 use crate::metadata::Metadata;
 use crate::output::Outputs;
+use crate::seal::{Request, Sealer, affordable_workers};
 use crate::seats::Accounts;
 use crate::stream::takes_a_stream;
-use crate::workspace::affordable_workers;
 use crate::{
     Failure, FileError, KeyRing, Notice, Operation, OperationError, Options, Report, StreamSource,
     StreamTarget, contradictions, seats, stream,
@@ -129,14 +125,26 @@ fn perform(
     }
 
     let run_options = options.run(cipher, direction, QUEUED_TASKS);
-    let statistics = evener_pipeline::run(&seats, &run_options, &work, |queue| {
-        work.feed(&endpoints, queue);
+    let sealer = Sealer::new(
+        &work,
+        &Request {
+            operation,
+            keys,
+            control: &options.control,
+            seats: &seats,
+            memory: options.memory,
+            length: endpoints.length(),
+            reads_back: options.remove_source,
+        },
+    );
+    let statistics = evener_pipeline::run(&seats, &run_options, &sealer, |queue| {
+        work.feed(&endpoints, &sealer.feed(queue));
     });
     work.commit_waiting();
     let (hard_links, apart) = work.make_links(&endpoints);
     let apart = (!apart.is_empty()).then(|| {
-        evener_pipeline::run(&seats, &run_options, &work, |queue| {
-            work.feed_apart(&endpoints, apart, queue);
+        evener_pipeline::run(&seats, &run_options, &sealer, |queue| {
+            work.feed_apart(&endpoints, apart, &sealer.feed(queue));
         })
     });
     let mut report = Report {
@@ -150,7 +158,7 @@ fn perform(
     };
     let by_times = work.change_times.notice();
     let of_sources = work.metadata.notice();
-    let unverified = work.trails.files();
+    let unverified = sealer.unverified();
     work.finish_all(&endpoints, target, &mut report);
     if let Some(reason) = of_sources {
         report.notices.push(Notice { path: source.to_owned(), reason: reason.to_owned() });

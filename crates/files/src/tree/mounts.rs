@@ -24,6 +24,7 @@ use super::directory::Directory;
 use super::location::Location;
 use super::work::TreeWork;
 use crate::output::Outputs;
+use crate::seal::Blob;
 use crate::source::Source;
 use crate::{FileError, Operation};
 
@@ -35,12 +36,10 @@ pub fn is_mount_list(path: &Path) -> bool {
 /// As [`is_mount_list`], for a name in a directory.
 pub(crate) fn is_mount_list_in(directory: BorrowedFd<'_>, name: &OsStr) -> bool {
     let begins = || {
-        let file = Source::open(directory, name, false).ok()?;
-        let mut beginning = [0; MAGIC.len()];
-        file.read_exact_at(&mut beginning, 0).ok()?;
-        Some(is_mount_list_beginning(&beginning))
+        let beginning = Source::open(directory, name, false)?.beginning(MAGIC.len() as u64)?;
+        Ok::<_, FileError>(is_mount_list_beginning(&beginning))
     };
-    Path::new(name).file_name() == Some(OsStr::new(MOUNT_LIST)) && begins() == Some(true)
+    Path::new(name).file_name() == Some(OsStr::new(MOUNT_LIST)) && begins() == Ok(true)
 }
 
 /// Returns whether these bytes begin a list of mount points.
@@ -264,8 +263,7 @@ fn read(target: BorrowedFd<'_>) -> Result<Option<(BTreeSet<PathBuf>, bool)>, Fil
     if file.length() > LONGEST {
         return Err(unknown());
     }
-    let mut text = vec![0; file.length() as usize];
-    file.read_exact_at(&mut text, 0)?;
+    let text = file.beginning(LONGEST)?;
     let rest = text.strip_prefix(MAGIC).ok_or_else(unknown)?;
     let (is_whole, paths) = match (rest.strip_prefix(WHOLE), rest.strip_prefix(PART)) {
         (Some(paths), _) => (true, paths),

@@ -20,6 +20,7 @@ use super::work::TreeWork;
 use crate::FileError;
 use crate::Operation;
 use crate::identity::Identity;
+use crate::seal::{Blob, ReadAt};
 use crate::source::{Source, read_exact_at};
 use crate::temporary::refuse_temporary;
 use crate::wrapped_key::is_wrapped_key_name;

@@ -14,7 +14,7 @@ use crate::FileError;
 use crate::Operation;
 use crate::access::may_remove;
 use crate::naming::refuse_special;
-use crate::segment::{SegmentError, Segments};
+use crate::seal::{Blob, Room, SegmentError, Segments};
 use crate::source::Source;
 
 impl TreeWork<'_> {
@@ -25,9 +25,9 @@ impl TreeWork<'_> {
         &self,
         directory: &Arc<Directory>,
         item: &Item,
-        (source, replaces): (&Source, bool),
-        input: &mut [u8],
-        scratch: &mut [u8],
+        source: &Source,
+        replaces: bool,
+        room: Room<'_>,
         worker: &mut Worker<'_>,
     ) -> Result<(), SegmentError> {
         if source.length() == 0 {
@@ -36,12 +36,12 @@ impl TreeWork<'_> {
         if self.operation == Operation::Encrypt {
             let geometry = self.keys.primary().geometry();
             let layout = Layout::for_plaintext(&geometry, source.length());
-            Segments::new(layout.map_err(FileError::from)?, &geometry, self.room)?;
+            Segments::new(layout.map_err(FileError::from)?, &geometry, room.input.len())?;
         } else {
-            self.check_header(source, input, scratch, worker)?;
+            self.check_header(source, room, worker)?;
         }
         if let Some(target) = &directory.target {
-            let named = self.at_output(&directory.location, &item.target);
+            let named = self.named(directory, item);
             self.may_make_in(directory, target)
                 .map_err(FileError::system("create its output"))
                 .and_then(|()| self.refuse_existing(target, item))

@@ -17,8 +17,7 @@ use crate::FileError;
 use crate::Operation;
 use crate::identity::{FileState, Identity, status_of_name_now};
 use crate::naming::refuse_special;
-use crate::prepare::{bytes_to_know, check_key};
-use crate::segment::SegmentError;
+use crate::seal::{Blob, ReadAt, Room, SegmentError, bytes_to_know, check_key};
 use crate::source::Source;
 
 /// The kind of an existing output.
@@ -38,9 +37,6 @@ impl TreeWork<'_> {
     /// An output gets its final name only when it is complete, so an output of the right size and
     /// time counts as complete if its header fits the key. Its content is not examined.
     ///
-    /// `input` and `scratch` are the unused parts of the worker's buffers; `is_all` says that they
-    /// are the whole buffers.
-    ///
     /// # Errors
     /// When another file has the output's name and may not be replaced, or the key is not the
     /// source's.
@@ -49,7 +45,7 @@ impl TreeWork<'_> {
         directory: &Arc<Directory>,
         item: &Item,
         source: &Source,
-        (input, scratch, is_all): (&mut [u8], &mut [u8], bool),
+        room: Room<'_>,
         worker: &mut Worker<'_>,
     ) -> Result<Existing, SegmentError> {
         let looks = self.options.resume || self.options.update;
@@ -60,19 +56,19 @@ impl TreeWork<'_> {
             Ok(there) => there,
             Err(Errno::NOENT) => return Ok(Existing::Undone),
             Err(errno) => {
-                let named = self.at_output(&directory.location, &item.target);
+                let named = self.named(directory, item);
                 return Err(named(FileError::system("look at its output")(errno)).into());
             }
         };
         refuse_special(target.as_fd(), &item.target)?;
         if self.options.update {
-            let room = (input, scratch, is_all);
             return self.look_for_change(directory, item, source, &there, room, worker);
         }
         let refused = if let Some(difference) = self.difference(&there, source) {
             Some(FileError::Differs { name: shown(&item.target).to_string(), difference })
         } else {
-            match self.check_existing(target, item, source, &there, input, scratch, worker) {
+            let is_all = room.is_all;
+            match self.check_existing(target, item, source, &there, room, worker) {
                 Ok(()) => None,
                 Err(SegmentError::File(FileError::Memory { .. })) if !is_all => {
                     return Ok(Existing::Full);
@@ -102,15 +98,13 @@ impl TreeWork<'_> {
 
     /// Checks that the sealed file, source or output, was made with the key, as far as the format
     /// shows it.
-    #[allow(clippy::too_many_arguments, reason = "they are what one look needs")]
     pub(super) fn check_existing(
         &self,
         target: &Made,
         item: &Item,
         source: &Source,
         there: &Stat,
-        input: &mut [u8],
-        scratch: &mut [u8],
+        room: Room<'_>,
         worker: &mut Worker<'_>,
     ) -> Result<(), SegmentError> {
         let seals = self.operation == Operation::Encrypt;
@@ -128,7 +122,7 @@ impl TreeWork<'_> {
             ))
             .into());
         }
-        let checked = self.check_header(sealed, input, scratch, worker);
+        let checked = self.check_header(sealed, room, worker);
         checked.map_err(|error| match error {
             SegmentError::File(FileError::Format(_) | FileError::Rejected { .. }) if seals => {
                 FileError::OtherKey(shown(&item.target).to_string()).into()
@@ -142,10 +136,10 @@ impl TreeWork<'_> {
     pub(super) fn check_header(
         &self,
         sealed: &Source,
-        input: &mut [u8],
-        scratch: &mut [u8],
+        room: Room<'_>,
         worker: &mut Worker<'_>,
     ) -> Result<(), SegmentError> {
+        let Room { input, scratch, .. } = room;
         let length = sealed.length().min(bytes_to_know(self.keys));
         let beginning = usize::try_from(length).ok().and_then(|length| input.get_mut(..length));
         let beginning = beginning.ok_or(FileError::Memory { needed: length.saturating_mul(2) })?;

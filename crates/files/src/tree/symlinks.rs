@@ -30,7 +30,7 @@ impl TreeWork<'_> {
             self.directories.count_symlink();
             return Ok(());
         };
-        let named = self.at_output(&directory.location, OsStr::from_bytes(name.to_bytes()));
+        let named = self.at_name(&directory.location, OsStr::from_bytes(name.to_bytes()));
         if !self.writes() {
             return self.plan_symlink(directory, target, name, &text).map_err(named);
         }

@@ -16,8 +16,7 @@ use crate::FileError;
 use crate::Operation;
 use crate::identity::Identity;
 use crate::metadata::permissions;
-use crate::prepare::opens_header;
-use crate::segment::SegmentError;
+use crate::seal::{Blob, Room, SegmentError, opens_header};
 use crate::source::Source;
 
 impl TreeWork<'_> {
@@ -33,14 +32,15 @@ impl TreeWork<'_> {
         item: &Item,
         source: &Source,
         there: &Stat,
-        (input, scratch, is_all): (&mut [u8], &mut [u8], bool),
+        room: Room<'_>,
         worker: &mut Worker<'_>,
     ) -> Result<Existing, SegmentError> {
         let Some(target) = directory.target.as_deref() else { return Ok(Existing::Undone) };
         let is_current = self.difference(there, source).is_none()
             && self.is_unchanged_since(source.status(), target.as_fd(), &item.target, there);
         if self.operation == Operation::Encrypt {
-            match self.check_existing(target, item, source, there, input, scratch, worker) {
+            let is_all = room.is_all;
+            match self.check_existing(target, item, source, there, room, worker) {
                 Ok(()) => {}
                 Err(SegmentError::File(FileError::Memory { .. })) if !is_all => {
                     return Ok(Existing::Full);
@@ -56,7 +56,7 @@ impl TreeWork<'_> {
         if !is_current {
             return Ok(Existing::Outdated);
         }
-        let named = self.at_output(&directory.location, &item.target);
+        let named = self.named(directory, item);
         let has_new_mode = self.carry_mode(target, item, source, there).map_err(named)?;
         directory.claims.claim(target.as_fd(), Identity::of(there), &item.target)?;
         self.links.done(source, Identity::of(there));

@@ -9,7 +9,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use evener_core::shown;
-use evener_pipeline::Queue;
 use rustix::fs::{AtFlags, FileType, RawDir, RawDirEntry, Stat, fstat, statat};
 use rustix::io::Errno;
 
@@ -19,10 +18,11 @@ use super::endpoints::{no_target_name, same_file, target_name};
 use super::finish::Visited;
 use super::location::Location;
 use super::mounts::is_mount_list_in;
-use super::work::{Task, TreeWork};
+use super::work::TreeWork;
 use crate::identity::Identity;
 use crate::left_out;
 use crate::naming::no_output_directory;
+use crate::seal::Feed;
 use crate::temporary::{is_temporary_name, sweep};
 use crate::wrapped_key::is_wrapped_key_in;
 use crate::{FileError, Operation};
@@ -38,18 +38,18 @@ impl TreeWork<'_> {
     /// Walks the tree depth first. It feeds all files of a directory first, then enters each
     /// subdirectory. At any time, some of the directories on the way down are open, and those whose
     /// files wait in the queue.
-    pub(super) fn walk(&self, root: &Arc<Directory>, queue: &Queue<Task>) {
+    pub(super) fn walk(&self, root: &Arc<Directory>, feed: &Feed<'_, Self>) {
         if let Some(target) = &root.target {
             self.directories.is_new_target(target.identity);
         }
         self.recall_mounts(root);
-        let Some(level) = self.enter(root, queue) else { return };
+        let Some(level) = self.enter(root, feed) else { return };
         let mut above = HashSet::from([Identity::of(&level.status)]);
         let device = level.status.st_dev;
         let (mut levels, mut open) = (vec![level], Open::default());
         while let Some(level) = levels.last_mut() {
             if self.is_stopped() {
-                queue.stop();
+                feed.stop();
                 return;
             }
             let Some(name) = level.subdirectories.pop() else {
@@ -69,7 +69,7 @@ impl TreeWork<'_> {
                 }
             };
             let entered = self.descend(&parent, &name, &above, device);
-            let entered = entered.map(|it| it.and_then(|it| Some((self.enter(&it, queue)?, it))));
+            let entered = entered.map(|it| it.and_then(|it| Some((self.enter(&it, feed)?, it))));
             match entered {
                 Ok(Some((level, directory))) => {
                     above.insert(Identity::of(&level.status));
@@ -142,7 +142,7 @@ impl TreeWork<'_> {
             return Err(FileError::Refused(HOLDS_OUTPUTS.to_owned()));
         }
         self.around.map_or(Ok(()), |around| around.refuse(&status))?;
-        let named = self.at_output(&parent.location, name);
+        let named = self.at_name(&parent.location, name);
         let mut target = match &parent.target {
             None => None,
             Some(made) => {
@@ -204,13 +204,13 @@ impl TreeWork<'_> {
 
     /// Feeds the files of a directory and returns it as a level, or records why it can't be
     /// read.
-    fn enter(&self, directory: &Arc<Directory>, queue: &Queue<Task>) -> Option<Level> {
-        self.list(directory, queue)
+    fn enter(&self, directory: &Arc<Directory>, feed: &Feed<'_, Self>) -> Option<Level> {
+        self.list(directory, feed)
             .inspect_err(|error| self.record.failed(&directory.location.path(), error.clone()))
             .ok()
     }
 
-    fn list(&self, directory: &Arc<Directory>, queue: &Queue<Task>) -> Result<Level, FileError> {
+    fn list(&self, directory: &Arc<Directory>, feed: &Feed<'_, Self>) -> Result<Level, FileError> {
         let system = FileError::system("read the directory");
         let status = fstat(&directory.source).map_err(&system)?;
         let target = directory.target.as_ref().map(|made| (made.identity, made.is_new));
@@ -243,7 +243,7 @@ impl TreeWork<'_> {
                 }
             }
             if files.len() == BATCH {
-                self.feed_files(directory, std::mem::take(&mut files), queue);
+                self.feed_files(directory, std::mem::take(&mut files), feed);
                 if self.is_stopped() {
                     break;
                 }
@@ -251,7 +251,7 @@ impl TreeWork<'_> {
             }
         }
         if !files.is_empty() {
-            self.feed_files(directory, files, queue);
+            self.feed_files(directory, files, feed);
         }
         if was_mount && is_empty && !self.options.delete_unmounted {
             return Err(FileError::Unmounted);
@@ -266,15 +266,15 @@ impl TreeWork<'_> {
             Some(target) if self.writes() && self.may_find_outputs() => {
                 let swept = sweep(target.as_fd());
                 let error = swept.map_err(FileError::system("look for old temporary files"));
-                error.map_err(self.at_output(&directory.location, OsStr::new("")))
+                error.map_err(self.at_name(&directory.location, OsStr::new("")))
             }
             _ => Ok(()),
         }
     }
 
-    fn feed_files(&self, directory: &Arc<Directory>, files: Vec<Item>, queue: &Queue<Task>) {
+    fn feed_files(&self, directory: &Arc<Directory>, files: Vec<Item>, feed: &Feed<'_, Self>) {
         self.record.fed(files.len() as u64);
-        self.push(queue, Task::Files { directory: directory.clone(), files });
+        feed.push(directory.clone(), files);
     }
 
     /// Decides the action for an entry, and recreates it if it is a symbolic link.

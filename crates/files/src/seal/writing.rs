@@ -1,4 +1,4 @@
-//! One writer at a time for a file in segments.
+//! One writer at a time for an object in segments.
 //!
 //! Linux lets one thread at a time write to a file: tmpfs, ext4, XFS and Btrfs lock the file for
 //! each write, and the threads that wait for the lock spin. So a worker whose segment is ready
@@ -12,9 +12,9 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 
 use evener_core::{IgnorePoison, WipedBuffer};
 
-use crate::workspace::zeros;
+use super::workspace::zeros;
 
-/// The finished segments of one file that wait to be written, and whether a worker writes.
+/// The finished segments of one object that wait to be written, and whether a worker writes.
 #[derive(Default)]
 pub(super) struct Writing {
     state: Mutex<State>,
@@ -28,17 +28,23 @@ struct State {
     waiting: VecDeque<Piece>,
 }
 
-/// The result of one or several segments: bytes that belong at an offset of the output.
+/// A result with its bytes.
 pub(super) struct Piece {
     buffer: WipedBuffer,
+    pub(super) made: Made,
+}
+
+/// The result of these segments: `length` bytes that belong at an offset of the output.
+#[derive(Debug)]
+pub(super) struct Made {
     pub(super) segments: Range<u64>,
-    length: usize,
+    pub(super) length: usize,
     pub(super) offset: u64,
 }
 
 impl Piece {
     pub(super) fn bytes(&self) -> &[u8] {
-        &self.buffer[..self.length]
+        &self.buffer[..self.made.length]
     }
 }
 
@@ -49,22 +55,22 @@ pub(super) struct Writer<'a> {
 }
 
 impl Writing {
-    /// Hands in the first `length` bytes of `buffer`, the result of these segments.
+    /// Hands in the result that is at the start of `buffer`.
     ///
-    /// Either the caller becomes the file's writer: it writes them itself, and then everything that
-    /// [`Writer::next`] returns. Or the current writer will write them, and `buffer` becomes
+    /// Either the caller becomes the output's writer: it writes it itself, and then everything that
+    /// [`Writer::next`] returns. Or the current writer will write it, and `buffer` becomes
     /// another buffer of the same length.
     pub(super) fn hand_in<'a>(
         &'a self,
         buffer: &mut WipedBuffer,
-        (segments, length, offset): (Range<u64>, usize, u64),
+        made: Made,
         spares: &'a Spares,
     ) -> Option<Writer<'a>> {
         let mut state = self.lock();
         while state.has_writer {
             if let Some(spare) = spares.take(buffer.len()) {
                 let buffer = std::mem::replace(buffer, spare);
-                state.waiting.push_back(Piece { buffer, segments, length, offset });
+                state.waiting.push_back(Piece { buffer, made });
                 return None;
             }
             state = self.caught_up.wait(state).ignore_poison();
@@ -183,21 +189,24 @@ mod tests {
         }
     }
 
+    /// The result of one segment of one byte.
+    fn made(offset: u64) -> Made {
+        Made { segments: offset..offset + 1, length: 1, offset }
+    }
+
     /// A worker's action for each of its segments.
     fn work(file: &File, writing: &Writing, spares: &Spares, offsets: impl Iterator<Item = u64>) {
         let mut buffer = WipedBuffer::zeros(ROOM);
         for offset in offsets {
             buffer[0] = (offset % 251) as u8 + 1;
-            let Some(mut writer) =
-                writing.hand_in(&mut buffer, (offset..offset + 1, 1, offset), spares)
-            else {
+            let Some(mut writer) = writing.hand_in(&mut buffer, made(offset), spares) else {
                 assert_eq!(buffer.len(), ROOM);
                 continue;
             };
             file.write(&buffer[..1], offset);
             let mut written = None;
             while let Some(piece) = writer.next(written.take()) {
-                file.write(piece.bytes(), piece.offset);
+                file.write(piece.bytes(), piece.made.offset);
                 written = Some(piece);
             }
         }
@@ -240,11 +249,11 @@ mod tests {
         thread::scope(|scope| {
             let panics = scope.spawn(|| {
                 let mut buffer = WipedBuffer::zeros(ROOM);
-                let _writer = writing.hand_in(&mut buffer, (0..1, 1, 0), &spares);
+                let _writer = writing.hand_in(&mut buffer, made(0), &spares);
                 std::panic::resume_unwind(Box::new(()));
             });
             assert!(panics.join().is_err());
         });
-        assert!(writing.hand_in(&mut buffer, (0..1, 1, 0), &spares).is_some());
+        assert!(writing.hand_in(&mut buffer, made(0), &spares).is_some());
     }
 }

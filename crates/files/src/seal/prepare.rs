@@ -4,9 +4,9 @@ use evener_core::{Direction, Outcome, Rejection};
 use evener_format::{Chunk, FileCipher, FormatError, Header, Layout, Recipe};
 use evener_pipeline::Worker;
 
+use super::objects::Blob;
+use super::segment::{SegmentError, push_jobs};
 use crate::ring::Candidates;
-use crate::segment::{SegmentError, push_jobs};
-use crate::source::Source;
 use crate::{FileError, KeyRing};
 
 /// A file that is ready to be processed.
@@ -60,9 +60,8 @@ pub(crate) fn prepare_sealed(
 ///
 /// # Errors
 /// When it can't be read.
-pub(crate) fn opens_header(keys: &KeyRing, sealed: &Source) -> Result<bool, FileError> {
-    let mut beginning = vec![0; sealed.length().min(keys.longest_header() as u64) as usize];
-    sealed.read_exact_at(&mut beginning, 0)?;
+pub(crate) fn opens_header(keys: &KeyRing, sealed: &impl Blob) -> Result<bool, FileError> {
+    let beginning = sealed.beginning(keys.longest_header() as u64)?;
     Ok(keys.open(&beginning).is_ok())
 }
 

@@ -1,4 +1,4 @@
-//! Files of several segments, which all idle workers share.
+//! Objects of several segments, which all idle workers share.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -9,27 +9,25 @@ use evener_core::{Direction, IgnorePoison, Iv};
 use evener_format::FileCipher;
 use evener_pipeline::{Load, Queue, Returned, Worker};
 
-use super::directory::{Directory, Item};
-use super::finish::{Done, TreeOutput};
 use super::ledger::{End, Ledger};
-use super::work::{Task, TreeWork};
-use super::writing::Writing;
+use super::objects::{Blob, Done, Draft, Objects, ReadAt, block_before};
+use super::prepare::{Prepared, bytes_to_prepare, prepare_plain, prepare_sealed};
+use super::segment::{Segment, SegmentError, Segments, iv_after, process_segment};
+use super::work::{Sealer, Task};
+use super::workspace::Workspace;
+use super::writing::{Made, Writing};
 use crate::FileError;
 use crate::Operation;
-use crate::prepare::{Prepared, bytes_to_prepare, prepare_plain, prepare_sealed};
-use crate::segment::{Segment, SegmentError, Segments, iv_after, process_segment};
-use crate::source::Source;
-use crate::workspace::Workspace;
 
-/// A file that is processed in segments, which workers claim by their numbers. The worker that
-/// settles the last one finishes the file, if the ledger proves that all were done.
-pub(super) struct Large {
-    directory: Arc<Directory>,
-    item: Item,
-    source: Arc<Source>,
+/// An object that is processed in segments, which workers claim by their numbers. The worker that
+/// settles the last one finishes the object, if the ledger proves that all were done.
+pub(crate) struct Large<O: Objects> {
+    group: O::Group,
+    item: O::Item,
+    blob: Arc<O::Blob>,
     cipher: FileCipher,
     segments: Segments,
-    output: Option<TreeOutput>,
+    output: Option<O::Draft>,
     writing: Writing,
     ledger: Mutex<Ledger>,
     /// The plaintext's length, which only the last segment shows in padded formats.
@@ -38,12 +36,12 @@ pub(super) struct Large {
     chain: Mutex<Option<Iv>>,
 }
 
-impl Large {
+impl<O: Objects> Large<O> {
     fn ledger(&self) -> MutexGuard<'_, Ledger> {
         self.ledger.lock().ignore_poison()
     }
 
-    /// Returns whether nothing is left to claim. An invitation may outlast the file.
+    /// Returns whether nothing is left to claim. An invitation may outlast the object.
     pub(super) fn is_claimed(&self) -> bool {
         !self.ledger().has_some_to_claim()
     }
@@ -55,80 +53,75 @@ impl Large {
         Load::jobs(layout.chunks().div_ceil(segments), layout.plain_length() / segments)
     }
 
-    /// The file's path below the root of the tree.
-    pub(super) fn path(&self) -> PathBuf {
-        self.directory.path_of(&self.item.name)
+    /// The name under which it is reported.
+    fn path(&self) -> PathBuf {
+        O::path(&self.group, &self.item)
     }
 }
 
-impl TreeWork<'_> {
-    /// Begins a file that does not fit a worker's buffers.
+impl<O: Objects> Sealer<'_, O> {
+    /// Begins an object that does not fit a worker's buffers.
     pub(super) fn begin_large(
         &self,
-        directory: &Arc<Directory>,
-        item: &Item,
-        source: Source,
+        group: &O::Group,
+        item: &O::Item,
+        blob: O::Blob,
         workspace: &mut Workspace,
         worker: &mut Worker<'_>,
-    ) -> Result<Arc<Large>, SegmentError> {
-        let Prepared { cipher, layout, header } = match self.operation.direction() {
-            Direction::Encrypt => prepare_plain(self.keys, source.length())?,
-            Direction::Decrypt => {
-                let length = source.length().min(bytes_to_prepare(self.keys));
-                let beginning = usize::try_from(length).ok();
-                let beginning = beginning.and_then(|length| workspace.input.get_mut(..length));
-                let beginning =
-                    beginning.ok_or(FileError::Memory { needed: length.saturating_mul(2) })?;
-                source.read_exact_at(beginning, 0)?;
-                prepare_sealed(
-                    self.keys,
-                    beginning,
-                    source.length(),
-                    &mut workspace.output,
-                    worker,
-                )?
-            }
+    ) -> Result<Arc<Large<O>>, SegmentError> {
+        let direction = self.operation.direction();
+        let Prepared { cipher, layout, header } = match direction {
+            Direction::Encrypt => prepare_plain(self.keys, blob.length())?,
+            Direction::Decrypt => self.prepare_large(&blob, workspace, worker)?,
         };
         let segments = Segments::new(layout, cipher.geometry(), self.room)?;
         let segments = if self.is_watched { segments.verifying_some()? } else { segments };
-        let output = match &directory.target {
-            None => None,
-            Some(target) => {
-                let named = self.at_output(&directory.location, &item.target);
-                self.refuse_existing(target, item)?;
-                let output = self.create((directory, target), item, &source).map_err(&named)?;
-                if let Some(header) = header {
-                    output.file.write_all_at(header.bytes(), 0).map_err(&named)?;
-                }
-                Some(output)
-            }
-        };
-        if self.operation.direction() == Direction::Decrypt {
+        let output = self.objects.begin(group, item, &blob)?;
+        if let (Some(output), Some(header)) = (&output, header) {
+            let written = output.write_at(header.bytes(), 0);
+            written.map_err(|error| self.objects.at_output(group, item, error))?;
+        }
+        if direction == Direction::Decrypt {
             // Each segment counts its own bytes; none contains the header.
-            self.options.control.done_bytes(segments.layout().chunk(0).sealed.start);
+            self.control.done_bytes(segments.layout().chunk(0).sealed.start);
         }
         Ok(Arc::new(Large {
-            directory: directory.clone(),
+            group: group.clone(),
             item: item.clone(),
             ledger: Mutex::new(Ledger::new(segments.count())),
             length: AtomicU64::new(segments.layout().plain_length()),
             output,
             writing: Writing::default(),
             chain: Mutex::new(None),
-            source: Arc::new(source),
+            blob: Arc::new(blob),
             cipher,
             segments,
         }))
     }
 
-    /// Claims segments of a file until none is left, after inviting another worker to do so.
-    pub(super) fn help_with(
+    /// Prepares the opening of a sealed object from its beginning.
+    fn prepare_large(
         &self,
-        large: Arc<Large>,
+        blob: &O::Blob,
         workspace: &mut Workspace,
         worker: &mut Worker<'_>,
-        queue: &Queue<Task>,
-    ) -> Result<(), Returned<Task>> {
+    ) -> Result<Prepared, SegmentError> {
+        let Workspace { input, output, .. } = workspace;
+        let length = blob.length().min(bytes_to_prepare(self.keys));
+        let beginning = usize::try_from(length).ok().and_then(|length| input.get_mut(..length));
+        let beginning = beginning.ok_or(FileError::Memory { needed: length.saturating_mul(2) })?;
+        blob.read_exact_at(beginning, 0)?;
+        prepare_sealed(self.keys, beginning, blob.length(), output, worker)
+    }
+
+    /// Claims segments of an object until none is left, after inviting another worker to do so.
+    pub(super) fn help_with(
+        &self,
+        large: Arc<Large<O>>,
+        workspace: &mut Workspace,
+        worker: &mut Worker<'_>,
+        queue: &Queue<Task<O>>,
+    ) -> Result<(), Returned<Task<O>>> {
         let chained = large.cipher.is_chained(self.operation.direction());
         let count = large.segments.count();
         let mut invited = chained;
@@ -147,15 +140,15 @@ impl TreeWork<'_> {
     }
 
     /// Performs segments whose engine has failed. In a cipher that chains no worker was invited,
-    /// and the file continues from here.
+    /// and the object continues from here.
     pub(super) fn perform_returned(
         &self,
-        large: Arc<Large>,
+        large: Arc<Large<O>>,
         claimed: Range<u64>,
         workspace: &mut Workspace,
         worker: &mut Worker<'_>,
-        queue: &Queue<Task>,
-    ) -> Result<(), Returned<Task>> {
+        queue: &Queue<Task<O>>,
+    ) -> Result<(), Returned<Task<O>>> {
         self.perform_segments(&large, claimed, workspace, worker, queue)?;
         match large.cipher.is_chained(self.operation.direction()) {
             true => self.help_with(large, workspace, worker, queue),
@@ -163,19 +156,19 @@ impl TreeWork<'_> {
         }
     }
 
-    /// Performs claimed segments, as many at once as the worker's buffers hold, and ends the file
+    /// Performs claimed segments, as many at once as the worker's buffers hold, and ends the object
     /// if they include the last one to be settled.
     fn perform_segments(
         &self,
-        large: &Arc<Large>,
+        large: &Arc<Large<O>>,
         mut claimed: Range<u64>,
         workspace: &mut Workspace,
         worker: &mut Worker<'_>,
-        queue: &Queue<Task>,
-    ) -> Result<(), Returned<Task>> {
+        queue: &Queue<Task<O>>,
+    ) -> Result<(), Returned<Task<O>>> {
         let most = workspace.pieces(self.room);
         while !claimed.is_empty() {
-            if self.is_stopped() || large.ledger().has_failed() {
+            if self.control.is_stopped() || large.ledger().has_failed() {
                 let interrupted = Err(FileError::Interrupted);
                 self.settle(large, &claimed, interrupted, workspace, worker, queue);
                 return Ok(());
@@ -184,7 +177,7 @@ impl TreeWork<'_> {
             claimed.start = part.end;
             match self.transform(large, &part, workspace, worker) {
                 Ok((length, offset)) => {
-                    let made = (part, length, offset);
+                    let made = Made { segments: part, length, offset };
                     self.write_segments(large, made, workspace, worker, queue);
                 }
                 Err(SegmentError::File(error)) => {
@@ -203,41 +196,42 @@ impl TreeWork<'_> {
     /// other workers leave meanwhile; or leaves them to the worker that is already writing.
     fn write_segments(
         &self,
-        large: &Arc<Large>,
-        (segments, length, offset): (Range<u64>, usize, u64),
+        large: &Arc<Large<O>>,
+        made: Made,
         workspace: &mut Workspace,
         worker: &mut Worker<'_>,
-        queue: &Queue<Task>,
+        queue: &Queue<Task<O>>,
     ) {
+        let Made { length, offset, .. } = made;
+        let segments = made.segments.clone();
         let Some(output) = &large.output else {
             return self.settle(large, &segments, Ok(length as u64), workspace, worker, queue);
         };
-        let named = self.at_output(&large.directory.location, &large.item.target);
         let write = |bytes: &[u8], offset| {
-            self.write(output, bytes, offset).map(|()| bytes.len() as u64).map_err(&named)
+            let written = output.write_at(bytes, offset).map(|()| bytes.len() as u64);
+            written.map_err(|error| self.objects.at_output(&large.group, &large.item, error))
         };
         let buffer = &mut workspace.output;
-        let made = (segments.clone(), length, offset);
         let Some(mut writer) = large.writing.hand_in(buffer, made, &self.spares) else { return };
         let result = write(&workspace.output[..length], offset);
         self.settle(large, &segments, result, workspace, worker, queue);
         let mut written = None;
         while let Some(piece) = writer.next(written.take()) {
-            let result = write(piece.bytes(), piece.offset);
-            self.settle(large, &piece.segments, result, workspace, worker, queue);
+            let result = write(piece.bytes(), piece.made.offset);
+            self.settle(large, &piece.made.segments, result, workspace, worker, queue);
             written = Some(piece);
         }
     }
 
-    /// Records the outcome of claimed segments, and ends the file with the last of them.
+    /// Records the outcome of claimed segments, and ends the object with the last of them.
     fn settle(
         &self,
-        large: &Large,
+        large: &Large<O>,
         segments: &Range<u64>,
         result: Result<u64, FileError>,
         workspace: &mut Workspace,
         worker: &mut Worker<'_>,
-        queue: &Queue<Task>,
+        queue: &Queue<Task<O>>,
     ) {
         let end = match result {
             Ok(written) => large.ledger().done(segments, written),
@@ -246,25 +240,30 @@ impl TreeWork<'_> {
         match end {
             None => {}
             Some(End::Failed(error)) => {
-                self.failed_or_again(&large.directory, &large.item, error, queue);
+                self.failed_or_again(&large.group, &large.item, error, queue);
             }
             Some(End::Done { written }) => {
                 if let Err(error) = self.finish_large(large, written, workspace, worker) {
-                    self.failed_or_again(&large.directory, &large.item, error, queue);
+                    self.failed_or_again(&large.group, &large.item, error, queue);
                 }
             }
         }
     }
 
     /// Records that these claimed segments will never be done.
-    pub(super) fn abandon_segments(&self, large: &Large, segments: &Range<u64>, error: FileError) {
+    pub(super) fn abandon_segments(
+        &self,
+        large: &Large<O>,
+        segments: &Range<u64>,
+        error: FileError,
+    ) {
         let end = large.ledger().failed(segments, error);
         self.record_abandoned(large, end);
     }
 
-    /// Records that a file's unclaimed segments will never be done.
-    pub(super) fn abandon_rest(&self, large: &Large, error: FileError) {
-        // An invitation to a file whose segments are all claimed says nothing about it.
+    /// Records that an object's unclaimed segments will never be done.
+    pub(super) fn abandon_rest(&self, large: &Large<O>, error: FileError) {
+        // An invitation to an object whose segments are all claimed says nothing about it.
         if large.is_claimed() {
             return;
         }
@@ -272,9 +271,9 @@ impl TreeWork<'_> {
         self.record_abandoned(large, end);
     }
 
-    fn record_abandoned(&self, large: &Large, end: Option<End>) {
+    fn record_abandoned(&self, large: &Large<O>, end: Option<End>) {
         if let Some(End::Failed(error)) = end {
-            self.record.failed_file(&large.path(), error);
+            self.objects.failed(&large.group, &large.item, error);
         }
     }
 
@@ -283,7 +282,7 @@ impl TreeWork<'_> {
     /// output.
     fn transform(
         &self,
-        large: &Large,
+        large: &Large<O>,
         indices: &Range<u64>,
         workspace: &mut Workspace,
         worker: &mut Worker<'_>,
@@ -296,7 +295,7 @@ impl TreeWork<'_> {
             Direction::Decrypt => segment.sealed.start,
         };
         let (input_length, _) = segment.lengths(&large.cipher, direction);
-        large.source.read_exact_at(&mut workspace.input[..input_length], read_at)?;
+        large.blob.read_exact_at(&mut workspace.input[..input_length], read_at)?;
         let written = process_segment(
             &large.cipher,
             &large.segments,
@@ -306,13 +305,12 @@ impl TreeWork<'_> {
             workspace,
             worker,
         )?;
-        self.options.control.done_bytes(input_length as u64);
-        self.options
-            .control
-            .has_processed(&worker.engine().description().name, input_length as u64);
+        let engine = &worker.engine().description().name;
+        self.control.done_bytes(input_length as u64);
+        self.control.has_processed(engine, input_length as u64);
         // Outputs that are read back are verified as a whole.
-        if worker.is_watched() && !self.options.remove_source && workspace.seen.open {
-            workspace.trail.add(&worker.engine().description().name, || large.path());
+        if worker.is_watched() && !self.reads_back && workspace.seen.open {
+            workspace.trail.add(engine, || large.path());
         }
 
         if large.cipher.is_chained(direction) {
@@ -331,25 +329,25 @@ impl TreeWork<'_> {
     }
 
     /// The ciphertext block before a segment, if the cipher chains: its IV.
-    fn block_before(&self, large: &Large, segment: &Segment) -> Result<Option<Iv>, FileError> {
+    fn block_before(&self, large: &Large<O>, segment: &Segment) -> Result<Option<Iv>, FileError> {
         let direction = self.operation.direction();
         if direction == Direction::Encrypt || large.cipher.is_chained(direction) {
             return Ok(*large.chain.lock().ignore_poison());
         }
-        large.source.block_before(&large.cipher, segment.sealed.start)
+        block_before(&*large.blob, &large.cipher, segment.sealed.start)
     }
 
-    /// Ends a file whose every segment was done, `written` bytes in all.
+    /// Ends an object whose every segment was done, `written` bytes in all.
     fn finish_large(
         &self,
-        large: &Large,
+        large: &Large<O>,
         written: u64,
         workspace: &mut Workspace,
         worker: &mut Worker<'_>,
     ) -> Result<(), FileError> {
         let layout = large.segments.layout();
         let (header, length) = match self.operation {
-            // The header was written when the file was begun.
+            // The header was written when the object was begun.
             Operation::Encrypt => (layout.chunk(0).sealed.start, layout.sealed_length()),
             Operation::Decrypt | Operation::Verify => (0, large.length.load(Ordering::Acquire)),
         };
@@ -357,13 +355,13 @@ impl TreeWork<'_> {
             return Err(FileError::Incomplete { expected: length, written: header + written });
         }
         let done = Done {
-            directory: &large.directory,
+            group: &large.group,
             item: &large.item,
-            source: &large.source,
+            blob: &large.blob,
             cipher: &large.cipher,
             segments: &large.segments,
             length,
         };
-        self.finish(done, large.output.clone(), workspace, worker)
+        self.objects.finish(done, large.output.clone(), workspace, worker)
     }
 }

@@ -1,18 +1,18 @@
-//! The ledger of a file: the outcome of each segment, and of the whole file.
+//! The ledger of an object: the outcome of each segment, and of the whole.
 
 use std::ops::Range;
 
 use crate::FileError;
 
-/// Tracks a file that is processed in segments.
+/// Tracks an object that is processed in segments.
 ///
 /// A segment is *claimed* by a worker and then settled exactly once: it was done, it failed, or no
 /// worker will ever do it. A failure ends all claiming. When nothing is left to claim and every
-/// claim is settled, the file has ended, which is reported to one caller, once. The file was done
+/// claim is settled, the object has ended, which is reported to one caller, once. It was done
 /// only if every segment was settled as done: a missing failure does not count as a success.
 ///
 /// Each segment is known by its number, so that a segment done twice never counts for another.
-/// Settling a segment twice, or an unclaimed one, fails the file at once: it is then unknown
+/// Settling a segment twice, or an unclaimed one, fails the object at once: it is then unknown
 /// whether the remaining claims will ever be settled.
 #[derive(Debug)]
 pub(super) struct Ledger {

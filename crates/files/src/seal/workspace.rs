@@ -7,8 +7,8 @@ use evener_format::Recipe;
 use evener_pipeline::Worker;
 use rustix::io::Errno;
 
+use super::trail::{Seen, Trail};
 use crate::error::IntoSystemError;
-use crate::trail::{Seen, Trail};
 use crate::{FileError, KeyRing};
 
 /// The length of each of a worker's buffers, in bytes, when the buffers of all `workers` may take

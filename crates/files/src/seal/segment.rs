@@ -8,9 +8,9 @@ use evener_core::{
 use evener_format::{Chunk, ChunkIv, FileCipher, Geometry, Layout};
 use evener_pipeline::Worker;
 
+use super::trail::Seen;
+use super::workspace::Workspace;
 use crate::FileError;
-use crate::trail::Seen;
-use crate::workspace::Workspace;
 
 /// A file's chunks, grouped so that each group fits a worker's buffers.
 #[derive(Clone, Debug)]

@@ -1,0 +1,61 @@
+//! Reads an output back and compares it, before its source is removed.
+
+use evener_core::{Direction, Engine};
+use evener_pipeline::Worker;
+
+use super::objects::{Blob, Done, Objects, ReadAt};
+use super::segment::{SegmentError, iv_after, process_segment};
+use super::workspace::Workspace;
+use crate::{FileError, Operation};
+
+/// Decrypts the sealed object on the reference engine and compares it with the plain one; either
+/// may be the output.
+///
+/// # Errors
+/// [`FileError::NotVerified`] when they differ, or there is no reference. The engine that wrote the
+/// output never serves: its errors in both directions would cancel out.
+pub(crate) fn compare<O: Objects>(
+    operation: Operation,
+    done: &Done<'_, O>,
+    output: &impl ReadAt,
+    reference: Option<&dyn Engine>,
+    workspace: &mut Workspace,
+) -> Result<(), FileError> {
+    let worker = &mut Worker::new(reference.ok_or(FileError::NotVerified)?, 0);
+    let blob = &**done.blob;
+    let (plain, sealed, plain_length): (&dyn ReadAt, &dyn ReadAt, u64) = match operation {
+        Operation::Encrypt => (blob, output, blob.length()),
+        Operation::Decrypt | Operation::Verify => (output, blob, done.length),
+    };
+    let mut before = None;
+    let mut compared = 0;
+    for index in 0..done.segments.count() {
+        let segment = done.segments.segment(index);
+        let (length, _) = segment.lengths(done.cipher, Direction::Decrypt);
+        sealed.read_exact_at(&mut workspace.input[..length], segment.sealed.start)?;
+        let decrypted = process_segment(
+            done.cipher,
+            done.segments,
+            &segment,
+            Direction::Decrypt,
+            before,
+            workspace,
+            worker,
+        );
+        let written = decrypted.map_err(|error| match error {
+            SegmentError::File(_) => FileError::NotVerified,
+            SegmentError::Engine(error) => error.into(),
+        })?;
+        if done.cipher.is_chained(Direction::Encrypt) {
+            let (input, output) = (&workspace.input[..length], &workspace.output[..written]);
+            before = iv_after(done.cipher, Direction::Decrypt, input, output);
+        }
+        let expected = &mut workspace.input[..written];
+        plain.read_exact_at(expected, segment.plain.start)?;
+        if *expected != workspace.output[..written] {
+            return Err(FileError::NotVerified);
+        }
+        compared += written as u64;
+    }
+    if compared == plain_length { Ok(()) } else { Err(FileError::NotVerified) }
+}

@@ -1,0 +1,142 @@
+//! A tree's files as the objects of a run.
+
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use evener_pipeline::Worker;
+use rustix::fs::Mode;
+
+use super::directory::{Directory, Item, Made};
+use super::endpoints::PROTECTED;
+use super::names::refuse_long_name;
+use super::resume::Existing;
+use super::work::TreeWork;
+use crate::output::Output;
+use crate::seal::{Done, Draft, Objects, Opened, ReadAt, Room, SegmentError, Workspace};
+use crate::source::{Source, read_exact_at};
+use crate::{FileError, Operation};
+
+/// An output of a tree with the mode that it has had since its creation, if that is known.
+#[derive(Clone)]
+pub(super) struct TreeOutput {
+    pub(super) file: Arc<Output<Arc<Made>>>,
+    pub(super) created: Option<Mode>,
+    /// The permission bits that it may be given.
+    pub(super) granted: Mode,
+    /// True if whole pages of zeros become holes.
+    pub(super) leaves_holes: bool,
+}
+
+impl Draft for TreeOutput {
+    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), FileError> {
+        match self.leaves_holes {
+            true => self.file.write_sparse_at(bytes, offset),
+            false => self.file.write_all_at(bytes, offset),
+        }
+    }
+}
+
+impl ReadAt for TreeOutput {
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), FileError> {
+        read_exact_at(self.file.as_fd().as_fd(), buffer, offset)
+    }
+}
+
+impl Objects for TreeWork<'_> {
+    type Group = Arc<Directory>;
+    type Item = Item;
+    type Blob = Source;
+    type Draft = TreeOutput;
+
+    fn is_same(one: &Arc<Directory>, other: &Arc<Directory>) -> bool {
+        Arc::ptr_eq(one, other)
+    }
+
+    fn open(
+        &self,
+        directory: &Arc<Directory>,
+        item: &Item,
+        room: Room<'_>,
+        worker: &mut Worker<'_>,
+    ) -> Result<Opened<Source>, SegmentError> {
+        refuse_long_name(item)?;
+        let source = Source::open(directory.source.as_fd(), &item.name, directory.follows)?;
+        if self.options.protected.contains(source.status()) {
+            self.record.left_out_file(&directory.path_of(&item.name), PROTECTED);
+            return Ok(Opened::Finished);
+        }
+        let writes = self.operation != Operation::Verify;
+        if self.links.is_further_name(&source, directory, item, writes) {
+            return Ok(Opened::Finished);
+        }
+        let Room { input, scratch, is_all } = room;
+        let left = Room { input: &mut *input, scratch: &mut *scratch, is_all };
+        let replaces = match self.look_for_output(directory, item, &source, left, worker)? {
+            Existing::Complete => return Ok(Opened::Finished),
+            Existing::Full => return Ok(Opened::Full),
+            Existing::Undone => false,
+            Existing::Outdated => true,
+        };
+        if self.options.dry_run {
+            // Nothing is begun in a dry run, so the room is the whole buffers.
+            let room = Room { input, scratch, is_all };
+            self.plan(directory, item, &source, replaces, room, worker)?;
+            return Ok(Opened::Finished);
+        }
+        Ok(Opened::Blob(source))
+    }
+
+    fn begin(
+        &self,
+        directory: &Arc<Directory>,
+        item: &Item,
+        source: &Source,
+    ) -> Result<Option<TreeOutput>, FileError> {
+        let Some(target) = &directory.target else { return Ok(None) };
+        self.refuse_existing(target, item)?;
+        let (mode, created) = self.metadata.creation_mode(source.status());
+        let inherited = target.inherited;
+        let at_first = inherited.mode_at_first(mode);
+        let named = self.named(directory, item);
+        let create = || self.outputs.create(target.clone(), &item.target, at_first);
+        let file = Arc::new(self.in_target(directory, create).map_err(&named)?);
+        let granted = self.metadata.settle(inherited, file.as_fd().as_fd(), source.status());
+        let granted = granted.map_err(&named)?;
+        let created = (file.has_its_mode() && at_first == mode).then_some(created);
+        let leaves_holes = self.options.sparse && self.operation == Operation::Decrypt;
+        Ok(Some(TreeOutput { file, created, granted, leaves_holes }))
+    }
+
+    fn finish(
+        &self,
+        done: Done<'_, Self>,
+        output: Option<TreeOutput>,
+        workspace: &mut Workspace,
+        worker: &mut Worker<'_>,
+    ) -> Result<(), FileError> {
+        self.finish_file(&done, output, workspace)?;
+        worker.count_units(1);
+        Ok(())
+    }
+
+    fn again(&self, item: &Item, error: &FileError) -> Option<Item> {
+        self.again_if_changed(item, error)
+    }
+
+    fn returned(item: Item) -> Item {
+        Item { is_again: true, ..item }
+    }
+
+    fn failed(&self, directory: &Arc<Directory>, item: &Item, error: FileError) {
+        self.record.failed_file(&directory.path_of(&item.name), error);
+    }
+
+    fn at_output(&self, directory: &Arc<Directory>, item: &Item, error: FileError) -> FileError {
+        self.named(directory, item)(error)
+    }
+
+    fn path(directory: &Arc<Directory>, item: &Item) -> PathBuf {
+        directory.path_of(&item.name)
+    }
+}
