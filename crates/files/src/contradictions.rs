@@ -43,6 +43,17 @@ pub(crate) fn in_stream(options: &Options) -> Result<(), FileError> {
     ])
 }
 
+/// Checks the options of a transfer between two places.
+pub(crate) fn in_places(options: &Options) -> Result<(), FileError> {
+    in_general(options)?;
+    refuse(&[
+        (options.remove_source, "a transfer between places removes no sources"),
+        (options.update || options.delete.is_some(), "a transfer between places updates nothing"),
+        (options.dry_run, "there is no dry run of a transfer between places"),
+        (options.base64.is_some() || !options.head.is_empty(), "only a stream has another form"),
+    ])
+}
+
 /// Checks the options that all operations share.
 pub(crate) fn in_general(options: &Options) -> Result<(), FileError> {
     let Courtesy { most_cpu, .. } = options.courtesy;

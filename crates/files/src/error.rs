@@ -7,6 +7,8 @@ use evener_format::FormatError;
 use evener_pipeline::PolicyName;
 use rustix::io::Errno;
 
+use crate::place::Fault;
+
 /// The reason that one file (or the whole operation, before it began) failed.
 /// [`Failure`](crate::Failure) gives the path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -51,6 +53,9 @@ pub enum FileError {
         /// True if the header has shown that the key is the right one.
         key_fits: bool,
     },
+    /// The place where it lies, or that it goes to, did not do something.
+    #[error(transparent)]
+    Place(#[from] Fault),
     /// The source was written to while it was read.
     #[error("changed while it was read, so it was not done; do it again")]
     Changed,

@@ -282,7 +282,7 @@ fn below_root(text: &str) -> Result<String, MalformedGlob> {
 }
 
 /// Strips from a path what says no more than that it is below the root.
-fn path_below_root(path: &Path) -> Result<PathBuf, MalformedPath> {
+pub(crate) fn path_below_root(path: &Path) -> Result<PathBuf, MalformedPath> {
     let refused = |reason| MalformedPath { path: path.to_owned(), reason };
     let mut below = PathBuf::new();
     for component in path.components() {

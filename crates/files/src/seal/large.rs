@@ -13,6 +13,7 @@ use super::ledger::{End, Ledger};
 use super::objects::{Blob, Done, Draft, Objects, ReadAt, block_before};
 use super::prepare::{Prepared, bytes_to_prepare, prepare_plain, prepare_sealed};
 use super::segment::{Segment, SegmentError, Segments, iv_after, process_segment};
+use super::small::Begun;
 use super::work::{Sealer, Task};
 use super::workspace::Workspace;
 use super::writing::{Made, Writing};
@@ -60,19 +61,55 @@ impl<O: Objects> Large<O> {
 }
 
 impl<O: Objects> Sealer<'_, O> {
-    /// Begins an object that does not fit a worker's buffers.
+    /// Begins an object that does not fit a worker's buffers, unless too many are begun already. Its
+    /// first bytes, `read` of them, are in the input buffer.
     pub(super) fn begin_large(
         &self,
         group: &O::Group,
         item: &O::Item,
         blob: O::Blob,
+        read: usize,
+        workspace: &mut Workspace,
+        worker: &mut Worker<'_>,
+        queue: &Queue<Task<O>>,
+    ) -> Result<Begun<O>, SegmentError> {
+        if !self.openings.may_open(|| (group.clone(), item.clone())) {
+            return Ok(Begun::Finished);
+        }
+        let begun = self.open_large(group, item, blob, read, workspace, worker);
+        if begun.is_err() {
+            self.closed(queue);
+        }
+        begun.map(Begun::Large)
+    }
+
+    /// Feeds an object that has waited for the end of another.
+    fn closed(&self, queue: &Queue<Task<O>>) {
+        if let Some((group, item)) = self.openings.closed() {
+            queue.share(Task::Some { group, items: vec![item] });
+        }
+    }
+
+    /// Records the objects that still wait when no worker is left.
+    pub(crate) fn abandon_waiting(&self) {
+        for (group, item) in self.openings.left() {
+            self.objects.failed(&group, &item, FileError::Interrupted);
+        }
+    }
+
+    fn open_large(
+        &self,
+        group: &O::Group,
+        item: &O::Item,
+        blob: O::Blob,
+        read: usize,
         workspace: &mut Workspace,
         worker: &mut Worker<'_>,
     ) -> Result<Arc<Large<O>>, SegmentError> {
         let direction = self.operation.direction();
         let Prepared { cipher, layout, header } = match direction {
             Direction::Encrypt => prepare_plain(self.keys, blob.length())?,
-            Direction::Decrypt => self.prepare_large(&blob, workspace, worker)?,
+            Direction::Decrypt => self.prepare_large(&blob, read, workspace, worker)?,
         };
         let segments = Segments::new(layout, cipher.geometry(), self.room)?;
         let segments = if self.is_watched { segments.verifying_some()? } else { segments };
@@ -103,6 +140,7 @@ impl<O: Objects> Sealer<'_, O> {
     fn prepare_large(
         &self,
         blob: &O::Blob,
+        read: usize,
         workspace: &mut Workspace,
         worker: &mut Worker<'_>,
     ) -> Result<Prepared, SegmentError> {
@@ -110,7 +148,9 @@ impl<O: Objects> Sealer<'_, O> {
         let length = blob.length().min(bytes_to_prepare(self.keys));
         let beginning = usize::try_from(length).ok().and_then(|length| input.get_mut(..length));
         let beginning = beginning.ok_or(FileError::Memory { needed: length.saturating_mul(2) })?;
-        blob.read_exact_at(beginning, 0)?;
+        if read < beginning.len() {
+            blob.read_exact_at(&mut beginning[read..], read as u64)?;
+        }
         prepare_sealed(self.keys, beginning, blob.length(), output, worker)
     }
 
@@ -128,7 +168,7 @@ impl<O: Objects> Sealer<'_, O> {
         loop {
             // Segments that chain must come one by one.
             let most = if chained { 1 } else { workspace.pieces(self.room) };
-            let Some(claimed) = large.ledger().claim(most) else { return Ok(()) };
+            let Some(claimed) = large.ledger().claim(most, self.window) else { return Ok(()) };
             // Another worker helps only if finished segments are written as fast.
             if !invited && claimed.end < count && !large.writing.is_behind() {
                 queue.share(Task::Large(large.clone()));
@@ -150,10 +190,9 @@ impl<O: Objects> Sealer<'_, O> {
         queue: &Queue<Task<O>>,
     ) -> Result<(), Returned<Task<O>>> {
         self.perform_segments(&large, claimed, workspace, worker, queue)?;
-        match large.cipher.is_chained(self.operation.direction()) {
-            true => self.help_with(large, workspace, worker, queue),
-            false => Ok(()),
-        }
+        // Others may have left an object whose results must come in order.
+        let is_left = large.cipher.is_chained(self.operation.direction()) || self.window < u64::MAX;
+        if is_left { self.help_with(large, workspace, worker, queue) } else { Ok(()) }
     }
 
     /// Performs claimed segments, as many at once as the worker's buffers hold, and ends the object
@@ -237,6 +276,9 @@ impl<O: Objects> Sealer<'_, O> {
             Ok(written) => large.ledger().done(segments, written),
             Err(error) => large.ledger().failed(segments, error),
         };
+        if end.is_some() {
+            self.closed(queue);
+        }
         match end {
             None => {}
             Some(End::Failed(error)) => {

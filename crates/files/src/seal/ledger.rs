@@ -53,12 +53,16 @@ impl Ledger {
     }
 
     /// Claims the next segment, or the next ones up to `most`: half of the remaining ones, so that
-    /// other workers have something to do until the end. `None` if there is nothing left to do.
-    pub(super) fn claim(&mut self, most: u64) -> Option<Range<u64>> {
-        if !self.has_some_to_claim() {
+    /// other workers have something to do until the end. `None` if there is nothing left to do, or
+    /// nothing less than `window` segments behind the first that is not settled. Whoever settles
+    /// that one is to claim again.
+    pub(super) fn claim(&mut self, most: u64, window: u64) -> Option<Range<u64>> {
+        let settled = self.settled.first().filter(|first| first.start == 0);
+        let end = settled.map_or(0, |first| first.end).saturating_add(window);
+        if !self.has_some_to_claim() || self.next >= end {
             return None;
         }
-        let count = (self.segments - self.next).div_ceil(2).min(most.max(1));
+        let count = (self.segments - self.next).div_ceil(2).min(most.max(1)).min(end - self.next);
         let claimed = self.next..self.next + count;
         self.next = claimed.end;
         Some(claimed)
@@ -210,7 +214,7 @@ mod tests {
         if course.claimed.len() < limits.workers && ledger.has_some_to_claim() {
             for most in 1..=2 {
                 happens(&|ledger, course| {
-                    course.claimed.push(ledger.claim(most).unwrap());
+                    course.claimed.push(ledger.claim(most, u64::MAX).unwrap());
                     None
                 });
             }
@@ -284,7 +288,10 @@ mod tests {
     #[test]
     fn a_segment_that_is_done_twice_does_not_stand_for_another() {
         let mut ledger = Ledger::new(2);
-        assert_eq!((ledger.claim(1), ledger.claim(1)), (Some(0..1), Some(1..2)));
+        assert_eq!(
+            (ledger.claim(1, u64::MAX), ledger.claim(1, u64::MAX)),
+            (Some(0..1), Some(1..2))
+        );
         assert_eq!(ledger.done(&(0..1), 3), None);
         let fault = FileError::Refused(UNACCOUNTED.to_owned());
         assert_eq!(ledger.done(&(0..1), 3), Some(End::Failed(fault)));
@@ -294,24 +301,38 @@ mod tests {
     #[test]
     fn a_file_of_any_length_has_a_short_record() {
         let mut ledger = Ledger::new(u64::MAX);
-        let mut claimed: Vec<_> = (0..8).map(|_| ledger.claim(1 << 40).unwrap()).collect();
+        let mut claimed: Vec<_> =
+            (0..8).map(|_| ledger.claim(1 << 40, u64::MAX).unwrap()).collect();
         for turn in 0..100_000 {
             // The first one is the slowest.
             let settled = claimed.remove(1 + turn % 7);
             assert_eq!(ledger.done(&settled, 1), None);
             assert!(ledger.settled.len() <= 8, "{:?}", ledger.settled);
-            claimed.push(ledger.claim(1 << 40).unwrap());
+            claimed.push(ledger.claim(1 << 40, u64::MAX).unwrap());
         }
         claimed.iter().for_each(|last| assert_eq!(ledger.done(last, 1), None));
         assert!(ledger.is_settled_up_to(ledger.next), "{:?}", ledger.settled);
     }
 
     #[test]
+    fn nothing_is_claimed_far_behind_what_is_not_settled() {
+        let mut ledger = Ledger::new(10);
+        let claimed: Vec<_> = std::iter::from_fn(|| ledger.claim(1, 3)).collect();
+        assert_eq!(claimed, [0..1, 1..2, 2..3]);
+        for settled in [1..2, 2..3] {
+            assert_eq!(ledger.done(&settled, 1), None);
+            assert_eq!(ledger.claim(1, 3), None);
+        }
+        assert_eq!(ledger.done(&(0..1), 1), None);
+        assert_eq!((ledger.claim(8, 3), ledger.claim(8, 3)), (Some(3..6), None));
+    }
+
+    #[test]
     fn after_a_failure_nothing_is_left_to_claim() {
         let mut ledger = Ledger::new(u64::MAX);
-        assert_eq!(ledger.claim(3), Some(0..3));
+        assert_eq!(ledger.claim(3, u64::MAX), Some(0..3));
         let end = ledger.failed(&(0..3), FileError::Changed);
         assert_eq!(end, Some(End::Failed(FileError::Changed)));
-        assert_eq!(ledger.claim(1), None);
+        assert_eq!(ledger.claim(1, u64::MAX), None);
     }
 }

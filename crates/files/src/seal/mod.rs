@@ -8,6 +8,7 @@ mod compare;
 mod large;
 mod ledger;
 mod objects;
+mod openings;
 mod prepare;
 mod segment;
 mod small;
@@ -26,5 +27,5 @@ pub(crate) use segment::{
     SegmentError, Segments, chunks_in, collect, explain, iv_after, last_block, parts,
     process_segment, push_jobs,
 };
-pub(crate) use work::{Feed, Request, Sealer};
+pub(crate) use work::{Feed, Order, Request, Sealer};
 pub(crate) use workspace::{Workspace, affordable_workers, bytes_at_once, zeros};

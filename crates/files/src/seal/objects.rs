@@ -106,7 +106,8 @@ pub(crate) struct Room<'a> {
 
 /// The result of opening an object.
 pub(crate) enum Opened<B> {
-    Blob(B),
+    /// It is open, and its first bytes, so many, are at the start of the room's input.
+    Blob(B, usize),
     /// There is nothing more to do.
     Finished,
     /// Looking at it takes more room than the objects already begun by the worker leave.

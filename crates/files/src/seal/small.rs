@@ -17,7 +17,7 @@ use super::workspace::Workspace;
 use crate::FileError;
 
 /// An object that has been read, and the location of its bytes in the worker's buffers.
-struct Small<O: Objects> {
+pub(super) struct Small<O: Objects> {
     item: O::Item,
     blob: O::Blob,
     cipher: FileCipher,
@@ -39,7 +39,7 @@ const MOST_OPEN: usize = 128;
 type Processed = (Result<usize, FileError>, Seen);
 
 /// The result of beginning an object.
-enum Begun<O: Objects> {
+pub(super) enum Begun<O: Objects> {
     Small(Box<Small<O>>),
     Large(Arc<Large<O>>),
     /// There is nothing more to do.
@@ -67,7 +67,7 @@ impl<O: Objects> Sealer<'_, O> {
                 break;
             }
             let mut is_full = false;
-            match self.begin(&group, item, &begun, workspace, worker) {
+            match self.begin(&group, item, &begun, workspace, worker, queue) {
                 Ok(Begun::Small(small)) => begun.push(*small),
                 Ok(Begun::Large(large)) => queue.share(Task::Large(large)),
                 Ok(Begun::Finished) => {}
@@ -112,6 +112,7 @@ impl<O: Objects> Sealer<'_, O> {
         begun: &[Small<O>],
         workspace: &mut Workspace,
         worker: &mut Worker<'_>,
+        queue: &Queue<Task<O>>,
     ) -> Result<Begun<O>, SegmentError> {
         let Workspace { input, output, .. } = workspace;
         let behind = |end: usize, room: usize| end.next_multiple_of(PLACE).min(room);
@@ -120,8 +121,8 @@ impl<O: Objects> Sealer<'_, O> {
         });
         let is_all = begun.is_empty();
         let room = Room { input: &mut input[used.0..], scratch: &mut output[used.1..], is_all };
-        let blob = match self.objects.open(group, item, room, worker)? {
-            Opened::Blob(blob) => blob,
+        let (blob, read) = match self.objects.open(group, item, room, worker)? {
+            Opened::Blob(blob, read) => (blob, read),
             Opened::Finished => return Ok(Begun::Finished),
             Opened::Full => return Ok(Begun::Full),
         };
@@ -129,13 +130,15 @@ impl<O: Objects> Sealer<'_, O> {
         if length > input.len() as u64 {
             // Beginning it takes the buffers that hold the others.
             return match is_all {
-                true => self.begin_large(group, item, blob, workspace, worker).map(Begun::Large),
+                true => self.begin_large(group, item, blob, read, workspace, worker, queue),
                 false => Ok(Begun::Full),
             };
         }
         let input_range = used.0..used.0 + length as usize;
         let Some(content) = input.get_mut(input_range.clone()) else { return Ok(Begun::Full) };
-        blob.read_exact_at(content, 0)?;
+        if let Some(rest) = content.get_mut(read..).filter(|rest| !rest.is_empty()) {
+            blob.read_exact_at(rest, read as u64)?;
+        }
 
         let direction = self.operation.direction();
         let Prepared { cipher, layout, header } = match direction {
@@ -147,7 +150,8 @@ impl<O: Objects> Sealer<'_, O> {
             Direction::Decrypt => length,
         };
         if is_all && needed > output.len() as u64 {
-            return self.begin_large(group, item, blob, workspace, worker).map(Begun::Large);
+            let read = input_range.len();
+            return self.begin_large(group, item, blob, read, workspace, worker, queue);
         }
         let same_cipher =
             begun.first().is_none_or(|first| first.cipher.cipher() == cipher.cipher());

@@ -9,6 +9,7 @@ use evener_pipeline::{Load, Queue, Returned, Work, Worker};
 
 use super::large::Large;
 use super::objects::Objects;
+use super::openings::Openings;
 use super::trail::{Trails, Unverified};
 use super::workspace::{Workspace, buffer_for, bytes_at_once, large_room, room, spares};
 use super::writing::Spares;
@@ -36,10 +37,21 @@ pub(crate) struct Request<'a> {
     pub(crate) length: Option<u64>,
     /// True if outputs are read back and compared before they are published.
     pub(crate) reads_back: bool,
+    /// For outputs that take their bytes in order: the bounds of what waits for its turn.
+    pub(crate) order: Option<Order>,
+}
+
+/// Bounds for outputs that take their bytes in order.
+#[derive(Clone, Copy)]
+pub(crate) struct Order {
+    /// The most long objects that are open at once.
+    pub(crate) objects: usize,
+    /// The most bytes of each that wait for those in front of them.
+    pub(crate) early: usize,
 }
 
 /// One run over objects, shared by all workers.
-pub(crate) struct Sealer<'a, O> {
+pub(crate) struct Sealer<'a, O: Objects> {
     pub(super) objects: &'a O,
     pub(super) operation: Operation,
     pub(super) keys: &'a KeyRing,
@@ -53,6 +65,10 @@ pub(crate) struct Sealer<'a, O> {
     /// True if one of the engines is guarded.
     pub(super) is_watched: bool,
     pub(super) reads_back: bool,
+    /// The long objects that are open.
+    pub(super) openings: Openings<(O::Group, O::Item)>,
+    /// The number of segments of an object that may be done before the first of them.
+    pub(super) window: u64,
     /// The objects that would be in doubt.
     trails: Trails,
 }
@@ -80,7 +96,8 @@ impl<O: Objects> Feed<'_, O> {
 
 impl<'a, O: Objects> Sealer<'a, O> {
     pub(crate) fn new(objects: &'a O, request: &Request<'a>) -> Sealer<'a, O> {
-        let Request { operation, keys, control, seats, memory, length, reads_back } = *request;
+        let Request { operation, keys, control, seats, memory, length, reads_back, order } =
+            *request;
         let room = room(memory, seats.len(), keys, length);
         let cipher = (keys.primary().cipher(), operation.direction());
         let large_room = large_room(memory, seats, cipher, room);
@@ -96,6 +113,8 @@ impl<'a, O: Objects> Sealer<'a, O> {
             spares: Spares::new(spares(memory, seats.len(), room), room),
             is_watched: seats.iter().any(|engine| engine.account().is_some()),
             reads_back,
+            openings: Openings::new(order.map_or(usize::MAX, |order| order.objects)),
+            window: order.map_or(u64::MAX, |order| (order.early / room.max(1)).max(1) as u64),
             trails: Trails::default(),
         }
     }

@@ -27,7 +27,6 @@ mod names;
 mod open;
 mod opened;
 mod plan;
-mod record;
 mod resume;
 mod symlinks;
 mod update;
@@ -135,6 +134,7 @@ fn perform(
             memory: options.memory,
             length: endpoints.length(),
             reads_back: options.remove_source,
+            order: None,
         },
     );
     let statistics = evener_pipeline::run(&seats, &run_options, &sealer, |queue| {

@@ -84,7 +84,7 @@ impl Objects for TreeWork<'_> {
             self.plan(directory, item, &source, replaces, room, worker)?;
             return Ok(Opened::Finished);
         }
-        Ok(Opened::Blob(source))
+        Ok(Opened::Blob(source, 0))
     }
 
     fn begin(

@@ -6,6 +6,7 @@ pub mod child;
 pub mod late;
 pub mod meddler;
 pub mod scene;
+pub mod slow;
 
 use std::collections::BTreeMap;
 use std::fs;

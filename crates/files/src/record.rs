@@ -8,7 +8,7 @@ use crate::{Control, Failure, FileError, FileOutcome, Notice, Options, Report};
 use evener_core::IgnorePoison;
 
 /// Counts and lists that workers extend while they work.
-pub(super) struct Record<'a> {
+pub(crate) struct Record<'a> {
     control: &'a Control,
     options: &'a Options,
     root: &'a Path,
@@ -35,7 +35,7 @@ struct Lists {
 
 impl<'a> Record<'a> {
     /// `root` is the user's name for the source; the paths of failures begin with it.
-    pub(super) fn new(options: &'a Options, root: &'a Path) -> Record<'a> {
+    pub(crate) fn new(options: &'a Options, root: &'a Path) -> Record<'a> {
         Record {
             control: &options.control,
             options,
@@ -56,14 +56,14 @@ impl<'a> Record<'a> {
     }
 
     /// Counts files that become tasks. Each is to be done, to fail or to be left.
-    pub(super) fn fed(&self, files: u64) {
+    pub(crate) fn fed(&self, files: u64) {
         self.fed.fetch_add(files, Ordering::Relaxed);
         self.control.found(files, 0);
     }
 
     /// Records that a file (given by its path below the root) was done; `updated` says that it has
     /// replaced the output of an older state.
-    pub(super) fn done(
+    pub(crate) fn done(
         &self,
         path: impl FnOnce() -> PathBuf,
         bytes: u64,
@@ -82,7 +82,7 @@ impl<'a> Record<'a> {
     }
 
     /// Records that a file was already complete.
-    pub(super) fn skipped(&self, path: impl FnOnce() -> PathBuf, bytes: u64) {
+    pub(crate) fn skipped(&self, path: impl FnOnce() -> PathBuf, bytes: u64) {
         self.tell(path, FileOutcome::Skipped);
         self.files_skipped.fetch_add(1, Ordering::Relaxed);
         self.settle();
@@ -90,7 +90,7 @@ impl<'a> Record<'a> {
     }
 
     /// Records that a file's output needs no update.
-    pub(super) fn unchanged(&self, path: impl FnOnce() -> PathBuf, bytes: u64) {
+    pub(crate) fn unchanged(&self, path: impl FnOnce() -> PathBuf, bytes: u64) {
         self.tell(path, FileOutcome::Unchanged);
         self.files_unchanged.fetch_add(1, Ordering::Relaxed);
         self.settle();
@@ -98,7 +98,7 @@ impl<'a> Record<'a> {
     }
 
     /// Records that an output got another mode, and was otherwise up to date.
-    pub(super) fn changed_mode(&self, path: impl FnOnce() -> PathBuf, bytes: u64) {
+    pub(crate) fn changed_mode(&self, path: impl FnOnce() -> PathBuf, bytes: u64) {
         self.tell(path, FileOutcome::Updated);
         self.files_updated.fetch_add(1, Ordering::Relaxed);
         self.settle();
@@ -107,13 +107,13 @@ impl<'a> Record<'a> {
 
     /// Records that a further name of a file (given by its path below the root) was made, or would
     /// be.
-    pub(super) fn linked(&self, path: impl FnOnce() -> PathBuf) {
+    pub(crate) fn linked(&self, path: impl FnOnce() -> PathBuf) {
         self.tell(path, FileOutcome::Linked);
         self.settle();
     }
 
     /// Records that the output with this path, whose source is gone, was removed.
-    pub(super) fn deleted(&self, path: &Path) {
+    pub(crate) fn deleted(&self, path: &Path) {
         self.files_deleted.fetch_add(1, Ordering::Relaxed);
         if let Some(listener) = &self.options.listener {
             listener(path, FileOutcome::Deleted);
@@ -121,25 +121,25 @@ impl<'a> Record<'a> {
     }
 
     /// Returns whether outputs of the source existed before.
-    pub(super) fn found_outputs(&self) -> bool {
+    pub(crate) fn found_outputs(&self) -> bool {
         let found = [&self.files_updated, &self.files_unchanged, &self.files_skipped];
         found.iter().any(|number| number.load(Ordering::Relaxed) > 0)
     }
 
     /// Returns whether an entry (given by its path below the root) failed.
-    pub(super) fn has_failed(&self, path: &Path) -> bool {
+    pub(crate) fn has_failed(&self, path: &Path) -> bool {
         let path = self.full(path);
         self.lists().failures.iter().any(|failure| failure.path == path)
     }
 
     /// Returns whether everything so far was done.
-    pub(super) fn is_success(&self) -> bool {
+    pub(crate) fn is_success(&self) -> bool {
         !self.interrupted.load(Ordering::Relaxed) && self.lists().failures.is_empty()
     }
 
     /// Records that a file that was fed (given by its path below the root) could not be done. It is
     /// not among those done. A file left undone by an interruption has not failed.
-    pub(super) fn failed_file(&self, path: &Path, error: FileError) {
+    pub(crate) fn failed_file(&self, path: &Path, error: FileError) {
         if error != FileError::Interrupted {
             self.settle();
         }
@@ -148,42 +148,42 @@ impl<'a> Record<'a> {
 
     /// Records a failure of an entry that was not fed as a file, or that was already counted (given
     /// by its path below the root).
-    pub(super) fn failed(&self, path: &Path, error: FileError) {
+    pub(crate) fn failed(&self, path: &Path, error: FileError) {
         self.failed_of(self.full(path), error);
     }
 
     /// Records that a file (given by its path below the root) was done, but changed while it was
     /// read.
-    pub(super) fn stored_changing(&self, path: &Path) {
+    pub(crate) fn stored_changing(&self, path: &Path) {
         self.failed(path, FileError::StoredChanging);
     }
 
     /// Records that an entry of the source (given by its path below the root) was left out on
     /// purpose.
-    pub(super) fn left_out(&self, path: &Path, reason: impl Into<String>) {
+    pub(crate) fn left_out(&self, path: &Path, reason: impl Into<String>) {
         self.left_out.fetch_add(1, Ordering::Relaxed);
         self.notice(path, reason);
     }
 
     /// As [`Record::left_out`], for a file that was fed.
-    pub(super) fn left_out_file(&self, path: &Path, reason: impl Into<String>) {
+    pub(crate) fn left_out_file(&self, path: &Path, reason: impl Into<String>) {
         self.left_out(path, reason);
         self.settle();
     }
 
     /// Records a notice about an entry (given by its path below the root).
-    pub(super) fn notice(&self, path: &Path, reason: impl Into<String>) {
+    pub(crate) fn notice(&self, path: &Path, reason: impl Into<String>) {
         let notice = Notice { path: self.full(path), reason: reason.into() };
         self.lists().notices.push(notice);
     }
 
     /// As [`Record::notice`], for a path that is not below the source.
-    pub(super) fn notice_of(&self, path: PathBuf, reason: impl Into<String>) {
+    pub(crate) fn notice_of(&self, path: PathBuf, reason: impl Into<String>) {
         self.lists().notices.push(Notice { path, reason: reason.into() });
     }
 
     /// As [`Record::failed`], for a path that is not a file of the source.
-    pub(super) fn failed_of(&self, path: PathBuf, error: FileError) {
+    pub(crate) fn failed_of(&self, path: PathBuf, error: FileError) {
         if error == FileError::Interrupted {
             self.interrupted.store(true, Ordering::Relaxed);
         } else {
@@ -193,7 +193,7 @@ impl<'a> Record<'a> {
 
     /// Moves everything into the report, with the lists sorted by path. A file that was fed and
     /// lost is a failure of the whole operation.
-    pub(super) fn into_report(self, report: &mut Report) {
+    pub(crate) fn into_report(self, report: &mut Report) {
         let settled = self.settled.load(Ordering::Relaxed);
         let lost = self.fed.load(Ordering::Relaxed).saturating_sub(settled);
         if lost > 0 && !self.interrupted.load(Ordering::Relaxed) && !self.control.is_stopped() {

@@ -1,0 +1,209 @@
+//! Places: where objects lie.
+//!
+//! An object is bytes with a name. A place that is read from is an [`Origin`]; one that is written
+//! to is a [`Store`]. [`transfer`] encrypts, decrypts or verifies the objects of one into the other,
+//! by the code that also does local files.
+//!
+//! All calls block, move whole segments and may come from any thread. A place whose calls take long
+//! says by [`Abilities::requests`] how many it wants at once; each then has a thread.
+
+mod memory;
+mod parts;
+mod transfer;
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use evener_core::shown;
+
+pub use memory::Memory;
+pub use transfer::transfer;
+
+use crate::selection::path_below_root;
+use crate::tree::target_name;
+use crate::{MalformedPath, Operation};
+
+/// A place that objects are read from.
+pub trait Origin: Send + Sync {
+    /// How the place is best used.
+    fn abilities(&self) -> Abilities;
+
+    /// All objects, in any order. An entry that can't be read is an error of its own, and the walk
+    /// goes on.
+    fn walk(&self) -> Box<dyn Iterator<Item = Result<Entry, Fault>> + Send + '_>;
+
+    /// Opens an object and reads its first bytes, as many as `first` has room for: a place answers
+    /// both with one call. Returns how many bytes it has read, which may be none.
+    ///
+    /// # Errors
+    /// When it is gone or can't be read.
+    fn open(&self, name: &Name, first: &mut [u8]) -> Result<(Box<dyn Blob>, usize), Fault>;
+}
+
+/// An object that is open for reading, at any offset and by several threads.
+pub trait Blob: Send + Sync {
+    /// Its length when it was opened, in bytes.
+    fn length(&self) -> u64;
+
+    /// Fills `buffer` from byte `at` on.
+    ///
+    /// # Errors
+    /// [`Fault::Changed`] when the object is no longer the one that was opened, or has become
+    /// shorter.
+    fn read_at(&self, buffer: &mut [u8], at: u64) -> Result<(), Fault>;
+
+    /// Returns when everything that was read is certain to be of one version of the object.
+    ///
+    /// # Errors
+    /// [`Fault::Changed`] when it is not.
+    fn check(&self) -> Result<(), Fault>;
+}
+
+/// A place that objects are written to.
+pub trait Store: Send + Sync {
+    /// How the place is best used.
+    fn abilities(&self) -> Abilities;
+
+    /// The object with a name, if there is one.
+    ///
+    /// # Errors
+    /// When the place can't tell.
+    fn look(&self, name: &Name) -> Result<Option<Entry>, Fault>;
+
+    /// Begins an object. Nothing is visible under its name until [`Draft::publish`].
+    ///
+    /// # Errors
+    /// [`Fault::Exists`] where that is already known, and others of the place.
+    fn begin(&self, object: &NewObject<'_>) -> Result<Box<dyn Draft>, Fault>;
+
+    /// The same place for reading; `None` where it can't be read.
+    fn origin(&self) -> Option<&dyn Origin>;
+
+    /// Returns when everything published will survive a power failure.
+    ///
+    /// # Errors
+    /// When that can't be known.
+    fn sync(&self) -> Result<(), Fault>;
+}
+
+/// An object that is being written. Dropping it abandons the object without a trace.
+pub trait Draft: Send + Sync {
+    /// Writes `bytes` at byte `at`. With [`Abilities::part`], each call brings one part of that
+    /// length, in order; otherwise any bytes in any order, each once.
+    ///
+    /// # Errors
+    /// Those of the place. The draft is dropped then.
+    fn write_at(&mut self, bytes: &[u8], at: u64) -> Result<(), Fault>;
+
+    /// Gives the object its name. With [`Abilities::part`], `rest` is the last part, which is the
+    /// whole content of a short object; otherwise it is empty. The place itself finds out what
+    /// became of a call whose answer was lost.
+    ///
+    /// # Errors
+    /// [`Fault::Exists`] when an object has the name and may not be replaced.
+    fn publish(self: Box<Self>, rest: &[u8]) -> Result<(), Fault>;
+}
+
+/// How a place is best used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Abilities {
+    /// The number of calls that it wants at once: 1 where a call takes microseconds.
+    pub requests: usize,
+    /// The length in bytes of every part but the last, for places that take objects in parts and in
+    /// order; `None` for those that take any bytes in any order.
+    pub part: Option<usize>,
+}
+
+impl Abilities {
+    /// A place with quick calls, which takes any bytes in any order.
+    pub const QUICK: Abilities = Abilities { requests: 1, part: None };
+
+    /// A place whose calls take long, so that it wants `requests` at once.
+    pub fn slow(requests: usize) -> Abilities {
+        Abilities { requests: requests.max(1), part: None }
+    }
+
+    /// The same place, which takes parts of `length` bytes in order.
+    #[must_use]
+    pub fn in_parts(self, length: usize) -> Abilities {
+        Abilities { part: Some(length.max(1)), ..self }
+    }
+}
+
+/// An object of a place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Entry {
+    /// Its name.
+    pub name: Name,
+    /// Its length in bytes, if the place tells it with the name.
+    pub length: Option<u64>,
+}
+
+impl Entry {
+    /// An object with a name, and its length in bytes if that is known.
+    pub fn new(name: Name, length: Option<u64>) -> Entry {
+        Entry { name, length }
+    }
+}
+
+/// An object that is to be written.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct NewObject<'a> {
+    /// Its name.
+    pub name: &'a Name,
+    /// True if it may replace an object that has the name.
+    pub replaces: bool,
+}
+
+/// The name of an object: a relative path without `.` and `..`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Name(PathBuf);
+
+impl Name {
+    /// Takes a path below the root of the place. A slash at its beginning and `.` are dropped.
+    ///
+    /// # Errors
+    /// When it has no name or leads upwards.
+    pub fn new(path: impl AsRef<Path>) -> Result<Name, MalformedPath> {
+        path_below_root(path.as_ref()).map(Name)
+    }
+
+    /// The name as a relative path.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The name of the object's output; `None` when a sealed object does not have the suffix.
+    fn of_output(&self, operation: Operation, suffix: &OsStr) -> Option<Name> {
+        let output = target_name(operation, self.0.file_name()?, suffix)?;
+        Some(Name(self.0.with_file_name(output)))
+    }
+}
+
+/// The reason that a place did not do something.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Fault {
+    /// An object has the name, and may not be replaced.
+    #[error("an object `{}` exists", shown(.0.path()))]
+    Exists(Name),
+    /// The object is no longer the one that was opened.
+    #[error("changed while it was read")]
+    Changed,
+    /// There is no object with this name.
+    #[error("there is no object `{}`", shown(.0.path()))]
+    Missing(Name),
+    /// The place does not take this; the text says why.
+    #[error("{0}")]
+    Refused(String),
+    /// A call failed; the text says how.
+    #[error("{0}")]
+    Failed(String),
+    /// An object may have been published or not: the answer was lost, and the place could not find
+    /// out.
+    #[error("{0}, so it is unknown whether the object was stored")]
+    Unknown(String),
+}
