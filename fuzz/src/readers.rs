@@ -48,7 +48,7 @@ pub(crate) fn open_whole(keys: &KeyRing, sealed: &[u8]) -> Option<Vec<u8>> {
 /// last to the first.
 pub(crate) fn open_in_parts(keys: &KeyRing, sealed: &[u8]) -> Option<Vec<u8>> {
     let file = MemoryFile::new(sealed);
-    let mut opened = random_access(&file.path(), keys, &ENGINE).ok()?;
+    let opened = random_access(file.path(), keys, Arc::clone(&ENGINE)).ok()?;
     let length = usize::try_from(opened.len()).expect("no longer than the file");
     let mut plain = vec![0; length];
     for start in (0..length).step_by(PART).rev() {

@@ -13,7 +13,7 @@ const LENGTH: usize = 1_500;
 fn main() -> Result<(), Box<dyn Error>> {
     let aead = Aead::new(Cipher::Aes256Gcm, &Aead::generate_key(Cipher::Aes256Gcm)?)?;
     // The prefix belongs to this sender; another sender with the same key takes another prefix.
-    let mut nonces = NonceSequence::counter(*b"ex-1");
+    let mut sealer = aead.sealer(NonceSequence::counter(*b"ex-1"));
 
     let messages: Vec<Vec<u8>> = (0..COUNT).map(|number| vec![number as u8; LENGTH]).collect();
     let mut sealed = vec![vec![0; aead.sealed_length(LENGTH)]; COUNT];
@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let pairs = messages.iter().zip(&mut sealed);
     let mut batch: Vec<_> =
         pairs.map(|(message, sealed)| Sealing::new(message, sealed).aad(b"example")).collect();
-    aead.seal_batch(&mut nonces, &mut batch)?;
+    sealer.seal_batch(&mut batch)?;
     let took = begun.elapsed();
     // The receiver needs each message's nonce, which is no secret.
     let sent: Vec<[u8; 12]> = batch.iter().filter_map(|sealing| sealing.nonce().copied()).collect();

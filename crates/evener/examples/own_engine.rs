@@ -51,7 +51,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let aead = Aead::on(cipher, &Aead::generate_key(cipher)?, vec![own, find("cpu")?])?;
     let mut sealed = vec![[0; 1_016]; 500];
     let mut batch: Vec<_> = sealed.iter_mut().map(|to| Sealing::new(&[7; 1_000], to)).collect();
-    aead.seal_batch(&mut NonceSequence::random(), &mut batch)?;
+    aead.sealer(NonceSequence::random()).seal_batch(&mut batch)?;
     for engine in aead.engines() {
         let account = engine.account().unwrap_or_default();
         println!("{}: {} jobs checked", engine.description().name, account.verified);

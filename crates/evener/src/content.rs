@@ -1,9 +1,12 @@
 //! A whole file's content in memory, and parts of a file.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use evener_core::Direction;
+use evener_core::{Direction, Engine};
+use evener_files::place::Blob;
 use evener_files::{Failure, FileError, Operation, RandomAccess, buffer, random_access};
+use zeroize::Zeroizing;
 
 use crate::Evener;
 
@@ -53,13 +56,45 @@ impl Evener {
         buffer::open(&self.keys, sealed, plaintext, &options)
     }
 
+    /// Encrypts the content of a file in memory. [`Evener::seal`] does so into a buffer of the
+    /// caller's, which takes a large file half the time.
+    ///
+    /// ```
+    /// # use evener::{Evener, keys::{KeyFormat, KeyMaterial}};
+    /// # let evener = Evener::new(KeyMaterial::generate(KeyFormat::default())?.key_ring(b"")?)?;
+    /// let sealed = evener.seal_bytes(b"a letter")?;
+    /// assert_eq!(*evener.open_bytes(&sealed)?, b"a letter");
+    /// # Ok::<(), evener::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Evener::seal`].
+    pub fn seal_bytes(&self, plaintext: &[u8]) -> Result<Vec<u8>, FileError> {
+        let length = self.sealed_length(plaintext.len() as u64)?;
+        let mut sealed = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
+        let length = self.seal(plaintext, &mut sealed)?;
+        sealed.truncate(length);
+        Ok(sealed)
+    }
+
+    /// Decrypts the content of an encrypted file in memory. The result is wiped when it is dropped.
+    ///
+    /// # Errors
+    /// As [`Evener::open`].
+    pub fn open_bytes(&self, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, FileError> {
+        let mut plaintext = Zeroizing::new(vec![0; sealed.len()]);
+        let length = self.open(sealed, &mut plaintext)?;
+        plaintext.truncate(length);
+        Ok(plaintext)
+    }
+
     /// Opens an encrypted file for reading any part of it, on the first selected engine that has
     /// the cipher. A module has its guard; it does not wait at its gate.
     ///
     /// ```no_run
     /// # use std::io::{Read, Seek, SeekFrom};
     /// # fn example(evener: evener::Evener) -> Result<(), Box<dyn std::error::Error>> {
-    /// let mut file = evener.random_access("video.mp4.enc".as_ref())?;
+    /// let mut file = evener.open_at("video.mp4.enc")?;
     /// let mut moov = vec![0; 1000];
     /// file.seek(SeekFrom::End(-1000))?;
     /// file.read_exact(&mut moov)?;
@@ -69,14 +104,26 @@ impl Evener {
     /// # Errors
     /// When the file can't be read, no key fits, its last chunk is not authentic, or no engine has
     /// the cipher.
-    pub fn random_access(&self, path: &Path) -> Result<RandomAccess<'_>, Failure> {
-        let fail = |error| Failure { path: path.to_owned(), error };
+    pub fn open_at(&self, path: impl AsRef<Path>) -> Result<RandomAccess, Failure> {
+        let fail = |error| Failure { path: path.as_ref().to_owned(), error };
+        random_access(path.as_ref(), &self.keys, self.reader().map_err(fail)?).map_err(fail)
+    }
+
+    /// Opens an encrypted object of any [place](crate::place), as [`Evener::open_at`] opens a file.
+    ///
+    /// # Errors
+    /// As [`Evener::open_at`].
+    pub fn open_blob(&self, blob: Box<dyn Blob>) -> Result<RandomAccess, FileError> {
+        RandomAccess::of(blob, &self.keys, self.reader()?)
+    }
+
+    /// The first engine that decrypts files of the keys' format.
+    fn reader(&self) -> Result<Arc<dyn Engine>, FileError> {
         let (cipher, direction) = (self.keys.primary().cipher(), Direction::Decrypt);
-        let able = self
-            .engines
-            .iter()
-            .find(|engine| engine.offer(cipher, direction).is_some() && !engine.holds_key());
-        let engine = able.ok_or_else(|| fail(FileError::NoEngine { cipher, direction }))?;
-        random_access(path, &self.keys, engine).map_err(fail)
+        let able = |engine: &&Arc<dyn Engine>| {
+            engine.offer(cipher, direction).is_some() && !engine.holds_key()
+        };
+        let found = self.engines.iter().find(able).cloned();
+        found.ok_or(FileError::NoEngine { cipher, direction })
     }
 }

@@ -1,16 +1,17 @@
 //! The facade: keys, engines and options of an operation.
 
 use std::fmt;
-use std::io;
+use std::io::{self, Read, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use evener_core::{Engine, EngineError};
 use evener_engines::{PinPrompt, Watch};
+use evener_files::place::{Origin, Store, transfer};
 use evener_files::{
-    Failure, FileError, KeyRing, Notice, Operation, OperationError, Options, Report, StreamSource,
-    StreamTarget, Total, measure, process, process_stream,
+    Failure, FileError, KeyRing, Listing, Notice, Operation, OperationError, Options, Report,
+    StreamSource, StreamTarget, Total, list, measure, process, process_stream,
 };
 
 use evener_gate::Wait;
@@ -290,23 +291,31 @@ impl Evener {
     ///
     /// # Errors
     /// As [`Evener::process`].
-    pub fn encrypt(&self, source: &Path, target: &Path) -> Result<Report, OperationError> {
-        self.process(Operation::Encrypt, source, Some(target))
+    pub fn encrypt(
+        &self,
+        source: impl AsRef<Path>,
+        target: impl AsRef<Path>,
+    ) -> Result<Report, OperationError> {
+        self.process(Operation::Encrypt, source, Some(target.as_ref()))
     }
 
     /// Decrypts a file or a tree, see [`Evener::process`].
     ///
     /// # Errors
     /// As [`Evener::process`].
-    pub fn decrypt(&self, source: &Path, target: &Path) -> Result<Report, OperationError> {
-        self.process(Operation::Decrypt, source, Some(target))
+    pub fn decrypt(
+        &self,
+        source: impl AsRef<Path>,
+        target: impl AsRef<Path>,
+    ) -> Result<Report, OperationError> {
+        self.process(Operation::Decrypt, source, Some(target.as_ref()))
     }
 
     /// Authenticates everything in a file or a tree and writes nothing.
     ///
     /// # Errors
     /// As [`Evener::process`].
-    pub fn verify(&self, source: &Path) -> Result<Report, OperationError> {
+    pub fn verify(&self, source: impl AsRef<Path>) -> Result<Report, OperationError> {
         self.process(Operation::Verify, source, None)
     }
 
@@ -324,12 +333,50 @@ impl Evener {
     pub fn process(
         &self,
         operation: Operation,
-        source: &Path,
+        source: impl AsRef<Path>,
         target: Option<&Path>,
     ) -> Result<Report, OperationError> {
+        let source = source.as_ref();
         let (options, notice) =
             self.seated(operation).map_err(|error| cannot_begin(source, error))?;
         noticed(process(operation, &self.keys, source, target, &options), notice)
+    }
+
+    /// Lists the encrypted files of a tree, or one, with their formats and sizes.
+    ///
+    /// # Errors
+    /// When `path` does not exist, or is neither a file nor a tree.
+    pub fn list(&self, path: impl AsRef<Path>) -> Result<Listing, Failure> {
+        list(path.as_ref(), Some(&self.keys), &self.settings.options)
+    }
+
+    /// Encrypts, decrypts or verifies the objects of one [place](crate::place) into another.
+    /// `store` is `None` exactly for [`Operation::Verify`].
+    ///
+    /// ```
+    /// use evener::place::{Memory, Name};
+    /// use evener::{Evener, Operation};
+    /// # use evener::keys::{KeyFormat, KeyMaterial};
+    /// # let evener = Evener::new(KeyMaterial::generate(KeyFormat::default())?.key_ring(b"")?)?;
+    ///
+    /// let (letters, sealed) = (Memory::new(), Memory::new());
+    /// letters.insert(Name::new("2026/first")?, b"Dear Sir".to_vec());
+    /// evener.transfer(Operation::Encrypt, &letters, Some(&sealed))?;
+    /// assert!(sealed.get(&Name::new("2026/first.enc")?).is_some());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Evener::process`].
+    pub fn transfer(
+        &self,
+        operation: Operation,
+        origin: &dyn Origin,
+        store: Option<&dyn Store>,
+    ) -> Result<Report, OperationError> {
+        let (options, notice) =
+            self.seated(operation).map_err(|error| cannot_begin(Path::new(""), error))?;
+        noticed(transfer(operation, &self.keys, origin, store, &options), notice)
     }
 
     /// Adds up the files that [`Evener::process`] would take from a tree, and their bytes, so that
@@ -341,11 +388,48 @@ impl Evener {
     pub fn measure(
         &self,
         operation: Operation,
-        source: &Path,
+        source: impl AsRef<Path>,
         target: Option<&Path>,
         is_over: impl Fn() -> bool,
     ) -> Option<Total> {
-        measure(operation, source, target, &self.settings.options, is_over)
+        measure(operation, source.as_ref(), target, &self.settings.options, is_over)
+    }
+
+    /// Encrypts a stream, see [`Evener::process_stream`].
+    ///
+    /// ```
+    /// # use evener::{Evener, keys::{KeyFormat, KeyMaterial}};
+    /// # let evener = Evener::new(KeyMaterial::generate(KeyFormat::default())?.key_ring(b"")?)?;
+    /// let mut sealed = Vec::new();
+    /// evener.encrypt_stream(&b"a letter"[..], &mut sealed)?;
+    /// # let mut opened = Vec::new();
+    /// # evener.decrypt_stream(&sealed[..], &mut opened)?;
+    /// # assert_eq!(opened, b"a letter");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Evener::process_stream`].
+    pub fn encrypt_stream(
+        &self,
+        source: impl Read + Send,
+        target: impl Write + Send,
+    ) -> Result<Report, OperationError> {
+        let source = StreamSource::Reader(Box::new(source));
+        self.process_stream(Operation::Encrypt, source, StreamTarget::Writer(Box::new(target)))
+    }
+
+    /// Decrypts a stream, see [`Evener::process_stream`].
+    ///
+    /// # Errors
+    /// As [`Evener::process_stream`].
+    pub fn decrypt_stream(
+        &self,
+        source: impl Read + Send,
+        target: impl Write + Send,
+    ) -> Result<Report, OperationError> {
+        let source = StreamSource::Reader(Box::new(source));
+        self.process_stream(Operation::Decrypt, source, StreamTarget::Writer(Box::new(target)))
     }
 
     /// Encrypts, decrypts or verifies one stream from beginning to end.
@@ -359,8 +443,8 @@ impl Evener {
     pub fn process_stream(
         &self,
         operation: Operation,
-        source: StreamSource,
-        target: StreamTarget,
+        source: StreamSource<'_>,
+        target: StreamTarget<'_>,
     ) -> Result<Report, OperationError> {
         let (options, notice) =
             self.seated(operation).map_err(|error| cannot_begin(Path::new("-"), error))?;

@@ -4,8 +4,9 @@
 //! |---|---|
 //! | files, trees, pipes | [`Evener`] |
 //! | messages in memory, one or many | [`Aead`] |
-//! | a whole file's content in memory | [`Evener::seal`], [`Evener::open`] |
-//! | parts of an encrypted file | [`Evener::random_access`] |
+//! | a whole file's content in memory | [`Evener::seal_bytes`], [`Evener::open_bytes`] |
+//! | parts of an encrypted file | [`Evener::open_at`] |
+//! | objects in places of your own | [`Evener::transfer`] and [`place`] |
 //! | a format or device that prescribes CBC, CTR or ECB | [`hazmat`] |
 //! | a device of your own | [`engines`] |
 //!
@@ -16,7 +17,7 @@
 //! use evener::keys::{KeyFormat, KeyMaterial};
 //! use evener::Evener;
 //!
-//! # fn example(meddle: fn(&std::path::Path)) -> Result<(), Box<dyn std::error::Error>> {
+//! # fn example(meddle: fn(&std::path::Path)) -> Result<(), evener::Error> {
 //! # let directory = tempfile::tempdir()?;
 //! # let path = |name: &str| directory.path().join(name);
 //! # std::fs::create_dir(path("photos"))?;
@@ -25,13 +26,13 @@
 //! evener::keys::create(&path("backup.key"), key.to_text().as_bytes())?;
 //!
 //! let evener = Evener::new(key.key_ring(b"")?)?;
-//! let report = evener.encrypt(&path("photos"), &path("sealed"))?;
+//! let report = evener.encrypt(path("photos"), path("sealed"))?;
 //! assert_eq!(report.files, 1);
 //!
 //! # meddle(&path("sealed/one.jpg.enc"));
 //! // Goes no further if a file was changed.
-//! evener.verify(&path("sealed"))?;
-//! evener.decrypt(&path("sealed"), &path("restored"))?;
+//! evener.verify(path("sealed"))?;
+//! evener.decrypt(path("sealed"), path("restored"))?;
 //! assert_eq!(std::fs::read(path("restored/one.jpg"))?, b"not quite a picture");
 //! # Ok(())
 //! # }
@@ -58,6 +59,7 @@
 
 mod aead;
 mod content;
+mod error;
 mod evener;
 pub mod gpu;
 pub mod hazmat;
@@ -65,7 +67,8 @@ mod nonce;
 mod profile;
 mod seats;
 
-pub use crate::aead::{Aead, AeadError, Opening, Sealing};
+pub use crate::aead::{Aead, AeadError, Opening, Sealed, Sealer, Sealing};
+pub use crate::error::Error;
 pub use crate::evener::{Evener, EvenerBuilder};
 pub use crate::nonce::{Nonce, NonceError, NonceSequence};
 pub use crate::profile::{check_profile, default_profile, keep_profile};
@@ -85,6 +88,13 @@ pub use evener_files::{
 };
 
 pub use evener_pipeline::{Courtesy, PolicyName, UnknownPolicy, claim_process, hurry};
+
+/// Places: where objects lie, and how to add one.
+pub mod place {
+    pub use evener_files::place::{
+        Abilities, Blob, Draft, Entry, Fault, Memory, Name, NewObject, Origin, Store,
+    };
+}
 
 /// The file formats.
 pub mod format {

@@ -95,13 +95,13 @@ fn a_forged_message_stays_sealed() {
 fn check_batch(aead: &Aead, lengths: &[usize]) {
     let plain: Vec<_> = lengths.iter().map(|&length| bytes(length)).collect();
     let mut sealed: Vec<_> = lengths.iter().map(|length| vec![0; length + 16]).collect();
-    let mut nonces = NonceSequence::counter([1; 4]);
+    let mut sealer = aead.sealer(NonceSequence::counter([1; 4]));
     let pairs = plain.iter().zip(&mut sealed);
     let mut batch: Vec<_> =
         pairs.map(|(plain, sealed)| Sealing::new(plain, sealed).aad(b"row")).collect();
-    aead.seal_batch(&mut nonces, &mut batch).unwrap();
+    sealer.seal_batch(&mut batch).unwrap();
     let sent: Vec<_> = batch.iter().map(|sealing| *sealing.nonce().unwrap()).collect();
-    assert_eq!(nonces.position(), Some(lengths.len() as u64));
+    assert_eq!(sealer.nonces().position(), Some(lengths.len() as u64));
     for ((sent, plain), sealed) in sent.iter().zip(&plain).zip(&sealed) {
         let mut data = plain.clone();
         aead.seal_in_place_append_tag(nonce(*sent), b"row", &mut data).unwrap();
@@ -173,22 +173,22 @@ fn what_can_not_be_done_is_said_before_anything_is() {
     assert!(matches!(unknown, AeadError::Engine(EngineError::Unavailable { .. })), "{unknown}");
 
     let aead = Aead::new(cipher, &key(cipher)).unwrap();
-    let mut nonces = NonceSequence::counter_from([0; 4], u64::MAX - 2);
+    let mut sealer = aead.sealer(NonceSequence::counter_from([0; 4], u64::MAX - 2));
     let (mut first, mut second, mut third) = ([0; 21], [0; 21], [0; 21]);
     let mut batch = [sealing(&mut first), sealing(&mut second), sealing(&mut third)];
     let exhausted = Err(AeadError::Nonce(NonceError::Exhausted));
-    assert_eq!(aead.seal_batch(&mut nonces, &mut batch), exhausted);
-    assert_eq!(nonces.remaining(), 2, "none was used");
-    aead.seal_batch(&mut nonces, &mut batch[..2]).unwrap();
+    assert_eq!(sealer.seal_batch(&mut batch), exhausted);
+    assert_eq!(sealer.nonces().remaining(), 2, "none was used");
+    sealer.seal_batch(&mut batch[..2]).unwrap();
     assert_eq!(third, [0; 21]);
 
-    let mut nonces = NonceSequence::counter([0; 4]);
+    let mut sealer = aead.sealer(NonceSequence::counter([0; 4]));
     let mut short = [0; 20];
     let mut batch = [sealing(&mut first), sealing(&mut short)];
-    let malformed = aead.seal_batch(&mut nonces, &mut batch);
+    let malformed = sealer.seal_batch(&mut batch);
     assert!(matches!(malformed, Err(AeadError::Malformed { message: 1, .. })), "{malformed:?}");
-    assert_eq!(nonces.position(), Some(0));
-    aead.seal_batch(&mut nonces, &mut []).unwrap();
+    assert_eq!(sealer.nonces().position(), Some(0));
+    sealer.seal_batch(&mut []).unwrap();
     aead.open_batch(&mut []).unwrap();
 }
 
@@ -358,4 +358,20 @@ fn an_engine_that_fails_leaves_no_plaintext() {
     assert!(aead.open_batch(&mut batch).is_err());
     assert!(!batch[0].is_authentic());
     assert_eq!(opened_to, [0; 24]);
+}
+
+#[test]
+fn whole_messages_are_sealed_and_opened_with_their_nonces() {
+    let cipher = Cipher::Aes256Gcm;
+    let aead = Aead::new(cipher, &key(cipher)).unwrap();
+    let mut sealer = aead.sealer(NonceSequence::counter([0; 4]));
+    let messages: Vec<_> = (0..100).map(|length| bytes(length * 7)).collect();
+    let (first, second) =
+        (sealer.seal_all(&messages).unwrap(), sealer.seal_all(&messages).unwrap());
+    assert_eq!(sealer.nonces().position(), Some(200));
+    assert!(first.iter().zip(&second).all(|(one, other)| one.nonce != other.nonce));
+    assert_eq!(aead.open_all(&first).unwrap(), messages);
+    let mut forged = second;
+    forged[50].bytes[3] ^= 1;
+    assert_eq!(aead.open_all(&forged), Err(AeadError::Forged { message: 50, count: 1 }));
 }

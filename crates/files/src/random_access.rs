@@ -1,37 +1,41 @@
-//! Random access to an encrypted file.
+//! Random access to an encrypted object.
 
 use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use evener_core::{Direction, Engine};
+use evener_core::{Direction, Engine, IgnorePoison};
 use evener_format::FileCipher;
-use evener_pipeline::Worker;
 use rustix::fs::CWD;
 
+use crate::place::{self, Reading};
 use crate::seal::{
-    Blob, Prepared, ReadAt, SegmentError, Segments, Workspace, block_before, bytes_to_prepare,
+    Alone, Blob, Prepared, SegmentError, Segments, Workspace, block_before, bytes_to_prepare,
     prepare_sealed, process_segment, zeros,
 };
 use crate::source::Source;
 use crate::{FileError, KeyRing};
 
-/// The plaintext of an encrypted file, any part of which can be read; each read decrypts and
+/// The plaintext of an encrypted object, any part of which can be read; each read decrypts and
 /// authenticates only the chunks that it touches (`openssl enc` files have no authentication).
-/// Stays on the thread that opened it.
+/// Threads can share it; they read one after another.
 ///
-/// Opening reads the last chunk, so that a truncated file is refused then.
+/// Opening reads the last chunk, so that a truncated object is refused then.
 ///
-/// [`random_access`] opens one; in the facade, `Evener::random_access` does.
-pub struct RandomAccess<'e> {
-    source: Source,
+/// [`random_access`] opens a file; in the facade, `Evener::open_at` does.
+pub struct RandomAccess {
+    blob: Box<dyn Blob>,
     cipher: FileCipher,
     segments: Segments,
-    workspace: Workspace,
-    worker: Worker<'e>,
     length: u64,
     position: u64,
+    state: Mutex<State>,
+}
+
+struct State {
+    workspace: Workspace,
+    engine: Alone,
     /// The number and length of the segment that is decrypted in the workspace's output buffer.
     current: Option<(u64, usize)>,
 }
@@ -41,53 +45,58 @@ pub struct RandomAccess<'e> {
 ///
 /// # Errors
 /// When the file can't be read, no key fits, or its last chunk is not authentic.
-pub fn random_access<'e>(
-    path: &Path,
+pub fn random_access(
+    path: impl AsRef<Path>,
     keys: &KeyRing,
-    engine: &'e Arc<dyn Engine>,
-) -> Result<RandomAccess<'e>, FileError> {
-    RandomAccess::open(path, keys, engine)
+    engine: Arc<dyn Engine>,
+) -> Result<RandomAccess, FileError> {
+    let file = Source::open(rustix::fd::AsFd::as_fd(&CWD), path.as_ref().as_os_str(), true)?;
+    RandomAccess::open(Box::new(file), keys, engine)
 }
 
-impl<'e> RandomAccess<'e> {
-    fn open(
-        path: &Path,
+impl RandomAccess {
+    /// Opens an encrypted object of any [place](crate::place), as [`random_access`] opens a file.
+    ///
+    /// # Errors
+    /// Those of [`random_access`].
+    pub fn of(
+        blob: Box<dyn place::Blob>,
         keys: &KeyRing,
-        engine: &'e Arc<dyn Engine>,
-    ) -> Result<RandomAccess<'e>, FileError> {
-        let source = Source::open(rustix::fd::AsFd::as_fd(&CWD), path.as_os_str(), true)?;
-        let mut worker = Worker::new(engine.as_ref(), 0);
-        let length = source.length().min(bytes_to_prepare(keys));
+        engine: Arc<dyn Engine>,
+    ) -> Result<RandomAccess, FileError> {
+        RandomAccess::open(Box::new(Reading(blob)), keys, engine)
+    }
+
+    fn open(
+        blob: Box<dyn Blob>,
+        keys: &KeyRing,
+        engine: Arc<dyn Engine>,
+    ) -> Result<RandomAccess, FileError> {
+        let mut engine = Alone::new(engine);
+        let length = blob.length().min(bytes_to_prepare(keys));
         let mut beginning = zeros(length)?;
-        source.read_exact_at(&mut beginning, 0)?;
+        blob.read_exact_at(&mut beginning, 0)?;
         // It gets plaintext, under the wrong keys as well as the right one.
         let mut scratch = zeros(length)?;
         let Prepared { cipher, layout, .. } =
-            prepare_sealed(keys, &beginning, source.length(), &mut scratch, &mut worker)?;
+            prepare_sealed(keys, &beginning, blob.length(), &mut scratch, &mut engine)?;
         if cipher.is_chained(Direction::Decrypt) {
             return Err(FileError::Refused(
                 "can only be read from its beginning, being in OFB mode; decrypt it as a whole"
                     .to_owned(),
             ));
         }
-        // A chunk is never longer than the file, whatever the format's chunk size.
-        let room = cipher.geometry().longest_chunk().min(source.length()) as usize;
+        // A chunk is never longer than the object, whatever the format's chunk size.
+        let room = cipher.geometry().longest_chunk().min(blob.length()) as usize;
         let workspace = Workspace::new(room);
         if !workspace.has_room(room) {
             return Err(FileError::Memory { needed: 2 * room as u64 });
         }
-        let mut opened = RandomAccess {
-            segments: Segments::new(layout, cipher.geometry(), room)?,
-            workspace,
-            source,
-            cipher,
-            worker,
-            length: 0,
-            position: 0,
-            current: None,
-        };
+        let segments = Segments::new(layout, cipher.geometry(), room)?;
+        let state = Mutex::new(State { workspace, engine, current: None });
+        let mut opened = RandomAccess { blob, cipher, segments, length: 0, position: 0, state };
         let last = opened.segments.count() - 1;
-        let written = opened.load(last)?;
+        let written = opened.load(&mut opened.lock(), last)?;
         opened.length = opened.segments.segment(last).plain.start + written as u64;
         Ok(opened)
     }
@@ -103,7 +112,8 @@ impl<'e> RandomAccess<'e> {
     ///
     /// # Errors
     /// When reading fails or a chunk is not authentic.
-    pub fn read_at(&mut self, buffer: &mut [u8], offset: u64) -> Result<usize, FileError> {
+    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize, FileError> {
+        let state = &mut *self.lock();
         let mut done = 0;
         while done < buffer.len() {
             let at = offset.saturating_add(done as u64);
@@ -112,9 +122,9 @@ impl<'e> RandomAccess<'e> {
                 break;
             };
             let index = self.segments.of_chunk(chunk);
-            let written = self.load(index)?;
+            let written = self.load(state, index)?;
             let start = (at - self.segments.segment(index).plain.start) as usize;
-            let Some(found) = self.workspace.output.get(start..written).filter(|f| !f.is_empty())
+            let Some(found) = state.workspace.output.get(start..written).filter(|f| !f.is_empty())
             else {
                 break;
             };
@@ -126,31 +136,30 @@ impl<'e> RandomAccess<'e> {
     }
 
     /// Decrypts a segment into the output buffer, unless it is there already; returns its length.
-    fn load(&mut self, index: u64) -> Result<usize, FileError> {
-        if let Some((_, written)) = self.current.filter(|(there, _)| *there == index) {
+    fn load(&self, state: &mut State, index: u64) -> Result<usize, FileError> {
+        if let Some((_, written)) = state.current.filter(|(there, _)| *there == index) {
             return Ok(written);
         }
-        self.current = None;
+        state.current = None;
         let segment = self.segments.segment(index);
         let direction = Direction::Decrypt;
         let (length, _) = segment.lengths(&self.cipher, direction);
-        let before = block_before(&self.source, &self.cipher, segment.sealed.start)?;
-        self.source.read_exact_at(&mut self.workspace.input[..length], segment.sealed.start)?;
-        let written = process_segment(
-            &self.cipher,
-            &self.segments,
-            &segment,
-            direction,
-            before,
-            &mut self.workspace,
-            &mut self.worker,
-        )?;
-        self.current = Some((index, written));
+        let before = block_before(&*self.blob, &self.cipher, segment.sealed.start)?;
+        let State { workspace, engine, .. } = state;
+        self.blob.read_exact_at(&mut workspace.input[..length], segment.sealed.start)?;
+        let (file, segments) = (&self.cipher, &self.segments);
+        let written =
+            process_segment(file, segments, &segment, direction, before, workspace, engine)?;
+        state.current = Some((index, written));
         Ok(written)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().ignore_poison()
     }
 }
 
-impl fmt::Debug for RandomAccess<'_> {
+impl fmt::Debug for RandomAccess {
     /// Omits the plaintext that it holds.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RandomAccess")
@@ -160,7 +169,7 @@ impl fmt::Debug for RandomAccess<'_> {
     }
 }
 
-impl Read for RandomAccess<'_> {
+impl Read for RandomAccess {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.read_at(buffer, self.position).map_err(io::Error::other)?;
         self.position += count as u64;
@@ -168,7 +177,7 @@ impl Read for RandomAccess<'_> {
     }
 }
 
-impl Seek for RandomAccess<'_> {
+impl Seek for RandomAccess {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let position = match to {
             SeekFrom::Start(offset) => Some(offset),

@@ -366,8 +366,8 @@ fn whole_files_in_memory_and_parts_of_files_are_right_or_refused() {
                 assert!(opened[..content.len()] == content, "{what}");
             }
             let engine = liar(lie, after, Some(1), true);
-            let opened = random_access(&stage.at("sealed/large.enc"), &stage.keys, &engine);
-            let mut file = match opened {
+            let opened = random_access(stage.at("sealed/large.enc"), &stage.keys, engine.clone());
+            let file = match opened {
                 Ok(file) => file,
                 // An engine that was never there can't be replaced.
                 Err(error) => {

@@ -235,3 +235,58 @@ fn a_worker_comes_however_little_the_buffers_hold() {
         }
     }
 }
+
+/// Gives its bytes in uneven portions, and then an error or the end.
+struct Portions<'a>(&'a [u8], bool);
+
+impl Read for Portions<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        if self.0.is_empty() && self.1 {
+            return Err(std::io::Error::other("the tape is torn"));
+        }
+        let count = self.0.len().min(buffer.len()).min(33_333);
+        buffer[..count].copy_from_slice(&self.0[..count]);
+        self.0 = &self.0[count..];
+        Ok(count)
+    }
+}
+
+/// Takes so many bytes, and no more.
+struct Bounded(Vec<u8>, usize);
+
+impl Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let count = bytes.len().min(self.1 - self.0.len()).min(10_001);
+        self.0.extend_from_slice(&bytes[..count]);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_stream_is_anything_that_is_read_and_written() {
+    for (name, keys) in every_key_ring() {
+        let perform = |operation, input: &[u8], fails, room| {
+            let mut output = Bounded(Vec::new(), room);
+            let source = StreamSource::Reader(Box::new(Portions(input, fails)));
+            let target = StreamTarget::Writer(Box::new(&mut output));
+            let report = process_stream(operation, &keys, source, target, &options()).unwrap();
+            (output.0, report)
+        };
+        let plain = bytes(1_000_000);
+        let (sealed, report) = perform(Operation::Encrypt, &plain, false, usize::MAX);
+        assert!(report.is_success(), "{name}: {:?}", report.failures);
+        assert_eq!((report.bytes, report.bytes_written), (1_000_000, sealed.len() as u64));
+        let (back, report) = perform(Operation::Decrypt, &sealed, false, usize::MAX);
+        assert!(report.is_success() && back == plain, "{name}: {:?}", report.failures);
+
+        let (_, torn) = perform(Operation::Encrypt, &plain, true, usize::MAX);
+        assert!(torn.failures[0].to_string().contains("the tape is torn"), "{name}: {torn:?}");
+        let (full, report) = perform(Operation::Encrypt, &plain, false, 500_000);
+        assert_eq!((full.len(), report.failures.len()), (500_000, 1), "{name}");
+        assert!(report.failures[0].to_string().contains("can't write the output"), "{name}");
+    }
+}

@@ -435,7 +435,7 @@ fn pipes_sockets_and_devices_are_skipped_with_a_notice() {
         let refused = list(&path, None, &options()).unwrap_err();
         assert!(refused.to_string().contains("is neither a file nor a tree"), "{refused}");
         let engine = options().reference.unwrap();
-        assert!(random_access(&path, &keys, &engine).is_err());
+        assert!(random_access(&path, &keys, engine.clone()).is_err());
         assert!(KeyFile::read(&path).is_err());
     }
     let listing = list(&plain, None, &options()).unwrap();

@@ -16,7 +16,7 @@ use crate::seats::seats;
 /// # let aead = Aead::new(Cipher::Aes128Gcm, &Aead::generate_key(Cipher::Aes128Gcm)?)?;
 /// let mut sealed = [0; 5 + 16];
 /// let mut batch = [Sealing::new(b"hello", &mut sealed).aad(b"greeting")];
-/// aead.seal_batch(&mut NonceSequence::random(), &mut batch)?;
+/// aead.sealer(NonceSequence::random()).seal_batch(&mut batch)?;
 /// assert!(batch[0].nonce().is_some());
 /// # Ok::<(), AeadError>(())
 /// ```

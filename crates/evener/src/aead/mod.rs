@@ -3,6 +3,7 @@
 mod batch;
 mod error;
 mod idle;
+mod sealer;
 
 use std::fmt;
 use std::slice;
@@ -19,8 +20,9 @@ use zeroize::Zeroizing;
 pub use batch::{Opening, Sealing};
 pub use error::AeadError;
 use idle::Idle;
+pub use sealer::{Sealed, Sealer};
 
-use crate::{Evener, Nonce, NonceError, NonceSequence};
+use crate::{Evener, Nonce};
 
 /// An AEAD cipher (RFC 5116) with its key, for messages in memory.
 ///
@@ -49,13 +51,13 @@ use crate::{Evener, Nonce, NonceError, NonceSequence};
 /// # use evener::{Aead, Cipher, NonceSequence, Opening, Sealing};
 /// # let key = Aead::generate_key(Cipher::Aes256Gcm)?;
 /// let aead = Aead::new(Cipher::Aes256Gcm, &key)?;
-/// let mut nonces = NonceSequence::random();
+/// let mut sealer = aead.sealer(NonceSequence::random());
 ///
 /// let messages = vec![[7; 100]; 1_000];
 /// let mut sealed = vec![[0; 116]; 1_000];
 /// let pairs = messages.iter().zip(&mut sealed);
 /// let mut batch: Vec<_> = pairs.map(|(message, sealed)| Sealing::new(message, sealed)).collect();
-/// aead.seal_batch(&mut nonces, &mut batch)?;
+/// sealer.seal_batch(&mut batch)?;
 /// let sent: Vec<[u8; 12]> = batch.iter().filter_map(|sealing| sealing.nonce().copied()).collect();
 ///
 /// let mut opened = vec![[0; 100]; 1_000];
@@ -261,36 +263,21 @@ impl Aead {
         result
     }
 
-    /// Encrypts a batch of messages on all engines, each with the next nonce of the sequence.
+    /// Decrypts messages without additional data on all engines, into new buffers.
     ///
     /// # Errors
-    /// When a length is wrong or the sequence has too few nonces: nothing is done then. When the
-    /// engines failed: the results are undefined, and the nonces are used up.
-    pub fn seal_batch(
-        &self,
-        nonces: &mut NonceSequence,
-        batch: &mut [Sealing<'_>],
-    ) -> Result<(), AeadError> {
-        let unused = Iv::new(&[0; Nonce::LENGTH]).unwrap_or(Iv::NONE);
-        for (message, sealing) in batch.iter_mut().enumerate() {
-            let job =
-                Job { aad: sealing.aad, ..Job::new(unused, sealing.plaintext, sealing.sealed) };
-            job.check(self.cipher, Direction::Encrypt)
-                .map_err(|reason| AeadError::Malformed { message, reason })?;
+    /// As [`Aead::open_batch`]; no message is returned then.
+    pub fn open_all(&self, sealed: &[Sealed]) -> Result<Vec<Vec<u8>>, AeadError> {
+        let length = |it: &Sealed| it.bytes.len().saturating_sub(self.cipher.tag_length());
+        let mut opened: Vec<_> = sealed.iter().map(|it| vec![0; length(it)]).collect();
+        let pairs = sealed.iter().zip(&mut opened);
+        let mut batch: Vec<_> =
+            pairs.map(|(it, plain)| Opening::new(&it.nonce, &it.bytes, plain)).collect();
+        let result = self.open_batch(&mut batch);
+        if result.is_err() {
+            opened.iter_mut().for_each(|plain| wipe(plain));
         }
-        if nonces.remaining() < batch.len() as u64 {
-            return Err(NonceError::Exhausted.into());
-        }
-        for sealing in &mut *batch {
-            sealing.nonce = Some(*nonces.next_nonce()?.bytes());
-        }
-        let jobs = batch.iter_mut().map(|sealing| {
-            let Sealing { plaintext, aad, sealed, nonce } = sealing;
-            let nonce = nonce.as_ref().map_or(unused, iv);
-            Job { aad, ..Job::new(nonce, plaintext, sealed) }
-        });
-        let mut jobs: Vec<_> = jobs.collect();
-        self.process_batch(Direction::Encrypt, &mut jobs)
+        result.map(|()| opened)
     }
 
     /// Decrypts a batch of messages on all engines.

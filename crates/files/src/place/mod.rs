@@ -21,7 +21,7 @@ pub use transfer::transfer;
 
 use crate::selection::path_below_root;
 use crate::tree::target_name;
-use crate::{MalformedPath, Operation};
+use crate::{FileError, MalformedPath, Operation, seal};
 
 /// A place that objects are read from.
 pub trait Origin: Send + Sync {
@@ -206,4 +206,19 @@ pub enum Fault {
     /// out.
     #[error("{0}, so it is unknown whether the object was stored")]
     Unknown(String),
+}
+
+/// An open object of an origin.
+pub(crate) struct Reading(pub(crate) Box<dyn Blob>);
+
+impl seal::ReadAt for Reading {
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), FileError> {
+        Ok(self.0.read_at(buffer, offset)?)
+    }
+}
+
+impl seal::Blob for Reading {
+    fn length(&self) -> u64 {
+        self.0.length()
+    }
 }

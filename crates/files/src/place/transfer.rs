@@ -10,10 +10,10 @@ use evener_format::Layout;
 use evener_pipeline::{PolicyName, Worker};
 
 use super::parts::Assembly;
-use super::{Abilities, Entry, Fault, Name, NewObject, Origin, Store};
+use super::{Abilities, Entry, Fault, Name, NewObject, Origin, Reading, Store};
 use crate::record::Record;
 use crate::seal::{
-    Blob, Done, Draft, Feed, Objects, Opened, Order, ReadAt, Request, Room, Sealer, SegmentError,
+    Blob, Done, Draft, Feed, Objects, Opened, Order, Request, Room, Sealer, SegmentError,
     Workspace, affordable_workers, bytes_to_know, check_key,
 };
 use crate::seats::{self, Accounts};
@@ -251,21 +251,6 @@ impl Transfer<'_> {
             }
         }
         self.record.into_report(report);
-    }
-}
-
-/// An open object of an origin.
-struct Reading(Box<dyn super::Blob>);
-
-impl ReadAt for Reading {
-    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), FileError> {
-        Ok(self.0.read_at(buffer, offset)?)
-    }
-}
-
-impl Blob for Reading {
-    fn length(&self) -> u64 {
-        self.0.length()
     }
 }
 

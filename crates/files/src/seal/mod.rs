@@ -10,6 +10,7 @@ mod ledger;
 mod objects;
 mod openings;
 mod prepare;
+mod processor;
 mod segment;
 mod small;
 mod trail;
@@ -23,6 +24,7 @@ pub(crate) use prepare::{
     Prepared, bytes_to_know, bytes_to_prepare, check_key, opens, opens_header, prepare_plain,
     prepare_sealed,
 };
+pub(crate) use processor::Alone;
 pub(crate) use segment::{
     SegmentError, Segments, chunks_in, collect, explain, iv_after, last_block, parts,
     process_segment, push_jobs,

@@ -128,7 +128,7 @@ pub(crate) struct Done<'a, O: Objects> {
 /// The ciphertext block before `offset`, if the cipher chains and there is one: the IV of the data
 /// at `offset`.
 pub(crate) fn block_before(
-    sealed: &impl ReadAt,
+    sealed: &(impl ReadAt + ?Sized),
     cipher: &FileCipher,
     offset: u64,
 ) -> Result<Option<Iv>, FileError> {

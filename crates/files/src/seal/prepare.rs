@@ -2,9 +2,9 @@
 
 use evener_core::{Direction, Outcome, Rejection};
 use evener_format::{Chunk, FileCipher, FormatError, Header, Layout, Recipe};
-use evener_pipeline::Worker;
 
 use super::objects::Blob;
+use super::processor::Processor;
 use super::segment::{SegmentError, push_jobs};
 use crate::ring::Candidates;
 use crate::{FileError, KeyRing};
@@ -31,7 +31,7 @@ pub(crate) fn prepare_sealed(
     beginning: &[u8],
     length: u64,
     scratch: &mut [u8],
-    worker: &mut Worker<'_>,
+    processor: &mut impl Processor,
 ) -> Result<Prepared, SegmentError> {
     let prepared = |cipher: FileCipher| -> Result<Prepared, FormatError> {
         let layout = Layout::for_sealed(cipher.geometry(), length)?;
@@ -46,7 +46,7 @@ pub(crate) fn prepare_sealed(
         match prepared(candidate) {
             Ok(prepared) => {
                 let chunk = prepared.layout.chunk(0);
-                if opens(&prepared.cipher, chunk, beginning, scratch, worker)? {
+                if opens(&prepared.cipher, chunk, beginning, scratch, processor)? {
                     return Ok(prepared);
                 }
             }
@@ -95,13 +95,14 @@ pub(crate) fn check_key(
     beginning: &[u8],
     length: u64,
     scratch: &mut [u8],
-    worker: &mut Worker<'_>,
+    processor: &mut impl Processor,
 ) -> Result<(), SegmentError> {
-    let Prepared { cipher, layout, .. } = prepare_sealed(keys, beginning, length, scratch, worker)?;
+    let Prepared { cipher, layout, .. } =
+        prepare_sealed(keys, beginning, length, scratch, processor)?;
     if cipher.is_committed() || !cipher.cipher().is_authenticated() {
         return Ok(());
     }
-    if opens(&cipher, layout.chunk(0), beginning, scratch, worker)? {
+    if opens(&cipher, layout.chunk(0), beginning, scratch, processor)? {
         return Ok(());
     }
     Err(FileError::Rejected { chunk: 0, rejection: Rejection::Tag }.into())
@@ -113,7 +114,7 @@ pub(crate) fn opens(
     chunk: Chunk,
     beginning: &[u8],
     scratch: &mut [u8],
-    worker: &mut Worker<'_>,
+    processor: &mut impl Processor,
 ) -> Result<bool, SegmentError> {
     let sealed = chunk.sealed.start as usize..chunk.sealed.end as usize;
     let needed = chunk.sealed.end;
@@ -124,6 +125,6 @@ pub(crate) fn opens(
     let direction = Direction::Decrypt;
     let chunks = std::iter::once(chunk);
     push_jobs(&mut jobs, candidate, direction, chunks, input, scratch);
-    worker.process(candidate.cipher(), direction, &mut jobs)?;
+    processor.process(candidate.cipher(), direction, &mut jobs)?;
     Ok(jobs.iter().all(|job| matches!(job.outcome, Outcome::Done { .. })))
 }

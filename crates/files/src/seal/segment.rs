@@ -6,8 +6,8 @@ use evener_core::{
     Direction, EngineError, Iv, Job, KeyNumber, Mode, Outcome, Padding, PlacedJob, Verification,
 };
 use evener_format::{Chunk, ChunkIv, FileCipher, Geometry, Layout};
-use evener_pipeline::Worker;
 
+use super::processor::Processor;
 use super::trail::Seen;
 use super::workspace::Workspace;
 use crate::FileError;
@@ -288,7 +288,7 @@ pub(crate) fn process_segment(
     direction: Direction,
     before: Option<Iv>,
     workspace: &mut Workspace,
-    worker: &mut Worker<'_>,
+    processor: &mut impl Processor,
 ) -> Result<usize, SegmentError> {
     let (input_length, _) = segment.lengths(file, direction);
     let Workspace { input, parcel, .. } = workspace;
@@ -304,7 +304,7 @@ pub(crate) fn process_segment(
         let job = (jobs.len() - 1).min((chunk - segment.chunks.start) as usize);
         jobs[job] = Verification::Wanted;
     }
-    let (written, seen) = workspace.process(worker, file.cipher(), direction, |parcel| {
+    let (written, seen) = workspace.process(processor, file.cipher(), direction, |parcel| {
         let outcomes = parcel.outcomes().iter().copied();
         (collect(outcomes, segment.chunks.start), Seen::of(parcel.verifications()))
     })?;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use evener_core::{Cipher, Direction, Engine, EngineError, Parcel, WipedBuffer};
 use evener_format::Recipe;
-use evener_pipeline::Worker;
 use rustix::io::Errno;
 
+use super::processor::Processor;
 use super::trail::{Seen, Trail};
 use crate::error::IntoSystemError;
 use crate::{FileError, KeyRing};
@@ -128,18 +128,18 @@ impl Workspace {
         shorter.checked_div(room).unwrap_or(0).max(1) as u64
     }
 
-    /// Has a worker do the jobs of the parcel. Returns the result of `read` on the finished parcel;
+    /// Has the jobs of the parcel done. Returns the result of `read` on the finished parcel;
     /// then the parcel is empty again, and the buffers are back in their places.
     pub(crate) fn process<R>(
         &mut self,
-        worker: &mut Worker<'_>,
+        processor: &mut impl Processor,
         cipher: Cipher,
         direction: Direction,
         read: impl FnOnce(&Parcel) -> R,
     ) -> Result<R, EngineError> {
         let Workspace { input, output, parcel, .. } = self;
         parcel.add(std::mem::take(input), std::mem::take(output));
-        let processed = worker.process_parcel(cipher, direction, parcel);
+        let processed = processor.process_parcel(cipher, direction, parcel);
         let result = processed.map(|()| read(parcel));
         (*input, *output) = parcel.drain().next().unwrap_or_default();
         result

@@ -18,6 +18,8 @@ mod sequencer;
 mod sink;
 mod work;
 
+use std::fmt;
+use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::Instant;
@@ -41,44 +43,65 @@ use crate::{
 
 pub use self::base64::Base64;
 use pool::Pool;
-use reader::Reader;
-use sequencer::Sequencer;
+use reader::{Input, Reader};
+use sequencer::{Sequencer, WriteAll};
 use sink::Sink;
 pub use sink::takes_a_stream;
 use work::{Cut, StreamWork};
 
 /// The source of a stream.
-#[derive(Debug)]
-pub enum StreamSource {
+pub enum StreamSource<'s> {
     /// An open descriptor, such as standard input.
     Descriptor(OwnedFd),
     /// A file.
     File(PathBuf),
     /// An open file, read from its current position, and its path.
     Opened(OwnedFd, PathBuf),
+    /// Anything that can be read. It is read on the calling thread, and asked to stop only between
+    /// two reads.
+    Reader(Box<dyn Read + Send + 's>),
 }
 
-impl StreamSource {
+impl StreamSource<'_> {
     /// The path for reports; `-` for a descriptor.
     fn name(&self) -> PathBuf {
         match self {
-            StreamSource::Descriptor(_) => PathBuf::from("-"),
+            StreamSource::Descriptor(_) | StreamSource::Reader(_) => PathBuf::from("-"),
             StreamSource::File(path) | StreamSource::Opened(_, path) => path.clone(),
         }
     }
 }
 
+impl fmt::Debug for StreamSource<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StreamSource({})", self.name().display())
+    }
+}
+
 /// The target of a stream.
-#[derive(Debug)]
-pub enum StreamTarget {
+pub enum StreamTarget<'t> {
     /// An open descriptor, such as standard output. Plaintext is written to it only after its
     /// chunks were authenticated; a later failure can't call it back.
     Descriptor(OwnedFd),
     /// A file, which gets its name when it is complete; or a device or FIFO, which is written to
     /// like a descriptor.
     File(PathBuf),
+    /// Anything that can be written to, under the conditions of a descriptor. It is written to on
+    /// workers' threads, and flushed at the end.
+    Writer(Box<dyn Write + Send + 't>),
     /// No target, for verifying.
     Nowhere,
+}
+
+impl fmt::Debug for StreamTarget<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            StreamTarget::Descriptor(_) => "StreamTarget::Descriptor",
+            StreamTarget::File(_) => "StreamTarget::File",
+            StreamTarget::Writer(_) => "StreamTarget::Writer",
+            StreamTarget::Nowhere => "StreamTarget::Nowhere",
+        })
+    }
 }
 
 /// Encrypts, decrypts or verifies one stream from beginning to end.
@@ -91,8 +114,8 @@ pub enum StreamTarget {
 pub fn process_stream(
     operation: Operation,
     keys: &KeyRing,
-    source: StreamSource,
-    target: StreamTarget,
+    source: StreamSource<'_>,
+    target: StreamTarget<'_>,
     options: &Options,
 ) -> Result<Report, OperationError> {
     let fail = |error| Failure { path: source.name(), error };
@@ -105,8 +128,8 @@ pub fn process_stream(
 pub(crate) fn run(
     operation: Operation,
     keys: &KeyRing,
-    source: StreamSource,
-    target: StreamTarget,
+    source: StreamSource<'_>,
+    target: StreamTarget<'_>,
     options: &Options,
 ) -> Result<Report, Failure> {
     let started = Instant::now();
@@ -114,10 +137,10 @@ pub(crate) fn run(
     let fail = |error| Failure { path: name.clone(), error };
     let cipher = keys.primary().cipher();
     let seats = seats::able(options, cipher, operation.direction()).map_err(fail)?;
-    let is_named = !matches!(source, StreamSource::Descriptor(_));
-    let input = open(source).map_err(fail)?;
+    let is_named = matches!(source, StreamSource::File(_) | StreamSource::Opened(..));
+    let mut input = open(source).map_err(fail)?;
     let outputs = Outputs::new(operation, (options.overwrite, false), options);
-    let mut sink = Sink::open(target, &outputs, input.as_fd())?;
+    let mut sink = Sink::open(target, &outputs, input.descriptor())?;
     if let (Direction::Encrypt, Some(form)) = (operation.direction(), options.base64) {
         sink = sink.encoding(form);
     }
@@ -128,7 +151,11 @@ pub(crate) fn run(
         sink = sink.only_text();
     }
     // A redirection may deliver anything; a named file must be read in one state.
-    let before = if is_named { state_of_file(input.as_fd()).map_err(fail)? } else { None };
+    let named = |input: &Opened<'_>| match input.descriptor().filter(|_| is_named) {
+        Some(file) => state_of_file(file),
+        None => Ok(None),
+    };
+    let before = named(&input).map_err(fail)?;
     options.control.found(1, 0);
 
     let mut report = Report {
@@ -137,9 +164,10 @@ pub(crate) fn run(
         cipher: cipher.to_string(),
         ..Report::default()
     };
-    let mut stream = Stream { operation, keys, options, sink: &sink, report: &mut report };
-    let result = stream.run(&seats, input.as_fd()).and_then(|()| {
-        if before.is_some() && state_of_file(input.as_fd())? != before {
+    let write = |bytes: &[u8], offset| sink.write_all(bytes, offset);
+    let mut stream = Stream { operation, keys, options, write: &write, report: &mut report };
+    let result = stream.run(&seats, input.input()).and_then(|()| {
+        if before.is_some() && named(&input)? != before {
             return Err(FileError::Changed);
         }
         sink.finish()?;
@@ -182,18 +210,22 @@ struct Stream<'a> {
     operation: Operation,
     keys: &'a KeyRing,
     options: &'a Options,
-    sink: &'a Sink,
+    write: &'a WriteAll<'a>,
     report: &'a mut Report,
 }
 
-impl Stream<'_> {
-    fn run(
+impl<'a> Stream<'a> {
+    fn run<'i>(
         &mut self,
         seats: &[std::sync::Arc<dyn evener_core::Engine>],
-        input: BorrowedFd<'_>,
-    ) -> Result<(), FileError> {
+        input: Input<'i>,
+    ) -> Result<(), FileError>
+    where
+        'a: 'i,
+    {
         let direction = self.operation.direction();
-        let mut reader = Reader::new(input, &self.options.control);
+        let options = self.options;
+        let mut reader = Reader::new(input, &options.control);
         if direction == Direction::Decrypt && self.options.base64.is_some() {
             reader = reader.decode();
         }
@@ -212,7 +244,7 @@ impl Stream<'_> {
             false => vec![seats],
         };
         let header = header.as_ref().map(|header| [&self.options.head, header.bytes()].concat());
-        let sequencer = Sequencer::new(self.sink, &header.unwrap_or_default())?;
+        let sequencer = Sequencer::new(self.write, &header.unwrap_or_default())?;
         let pool = Pool::new(&file, direction, self.options.memory, crews[0])?;
         let work = StreamWork::new(&file, direction, &pool, &sequencer, self.options);
         let run_options = self.options.run(file.cipher(), direction, pool.pieces());
@@ -291,8 +323,31 @@ fn choose(
     Err(FileError::Rejected { chunk: 0, rejection: evener_core::Rejection::Tag }.into())
 }
 
-fn open(source: StreamSource) -> Result<OwnedFd, FileError> {
+/// An open source.
+enum Opened<'s> {
+    Descriptor(OwnedFd),
+    Reader(Box<dyn Read + Send + 's>),
+}
+
+impl Opened<'_> {
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Opened::Descriptor(descriptor) => Some(descriptor.as_fd()),
+            Opened::Reader(_) => None,
+        }
+    }
+
+    fn input(&mut self) -> Input<'_> {
+        match self {
+            Opened::Descriptor(descriptor) => Input::Descriptor(OwnedFd::as_fd(descriptor)),
+            Opened::Reader(reader) => Input::Reader(&mut **reader),
+        }
+    }
+}
+
+fn open(source: StreamSource<'_>) -> Result<Opened<'_>, FileError> {
     let opened = match source {
+        StreamSource::Reader(reader) => return Ok(Opened::Reader(reader)),
         StreamSource::Descriptor(descriptor) | StreamSource::Opened(descriptor, _) => descriptor,
         StreamSource::File(path) => {
             let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
@@ -306,7 +361,7 @@ fn open(source: StreamSource) -> Result<OwnedFd, FileError> {
     };
     // A larger pipe means fewer turns between the programs; a refusal costs nothing.
     let _ = rustix::pipe::fcntl_setpipe_size(&opened, PIPE_SIZE);
-    Ok(opened)
+    Ok(Opened::Descriptor(opened))
 }
 
 /// The state of a regular file; `None` for anything else.

@@ -1,17 +1,24 @@
 //! Reads a stream piece by piece.
 
+use std::io::{ErrorKind, Read};
 use std::os::fd::BorrowedFd;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, read};
 
 use super::base64::Decoder;
-use crate::error::IntoSystemError;
+use crate::place::Fault;
 use crate::{Control, FileError};
+
+/// Where a stream comes from.
+pub(super) enum Input<'a> {
+    Descriptor(BorrowedFd<'a>),
+    Reader(&'a mut (dyn Read + Send)),
+}
 
 /// Reads ahead by one byte, so that it knows whether each piece is the last.
 pub(super) struct Reader<'a> {
-    input: BorrowedFd<'a>,
+    input: Input<'a>,
     control: &'a Control,
     /// Bytes read but not given out yet.
     ahead: Vec<u8>,
@@ -22,7 +29,7 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(input: BorrowedFd<'a>, control: &'a Control) -> Reader<'a> {
+    pub(super) fn new(input: Input<'a>, control: &'a Control) -> Reader<'a> {
         Reader { input, control, ahead: Vec::new(), ended: false, bytes: 0, decoder: None }
     }
 
@@ -105,41 +112,63 @@ impl<'a> Reader<'a> {
 
     /// Reads at least one byte, or none when the stream has ended.
     fn read_some(&mut self, buffer: &mut [u8]) -> Result<usize, FileError> {
-        while !self.ended {
-            self.wait()?;
-            match read(self.input, &mut *buffer) {
-                Ok(0) => self.ended = true,
-                Ok(count) => {
-                    self.bytes += count as u64;
-                    self.control.done_bytes(count as u64);
-                    return Ok(count);
-                }
-                Err(Errno::INTR | Errno::AGAIN) => {}
-                Err(errno) => {
-                    return Err(FileError::System { action: "read it", errno: errno.system() });
-                }
-            }
+        if self.ended {
+            return Ok(0);
         }
-        Ok(0)
+        let count = match &mut self.input {
+            Input::Descriptor(input) => read_descriptor(*input, buffer, self.control)?,
+            Input::Reader(input) => read_from(&mut **input, buffer, self.control)?,
+        };
+        self.ended = count == 0;
+        self.bytes += count as u64;
+        self.control.done_bytes(count as u64);
+        Ok(count)
     }
+}
 
-    /// Waits until there is something to read, checking now and then for a request to stop.
-    fn wait(&self) -> Result<(), FileError> {
-        let interval = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-        loop {
-            if self.control.is_stopped() {
-                return Err(FileError::Interrupted);
-            }
-            let mut descriptors = [PollFd::from_borrowed_fd(self.input, PollFlags::IN)];
-            match poll(&mut descriptors, Some(&interval)) {
-                Ok(0) | Err(Errno::INTR) => {}
-                Ok(_) => return Ok(()),
-                Err(errno) => {
-                    return Err(FileError::System { action: "read it", errno: errno.system() });
-                }
-            }
+/// Reads from a reader of the caller's; it is asked to stop between two reads.
+fn read_from(
+    input: &mut (dyn Read + Send),
+    buffer: &mut [u8],
+    control: &Control,
+) -> Result<usize, FileError> {
+    loop {
+        if control.is_stopped() {
+            return Err(FileError::Interrupted);
+        }
+        match input.read(buffer) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(Fault::Failed(format!("can't read it: {error}")).into()),
+            Ok(count) => return Ok(count.min(buffer.len())),
         }
     }
+}
+
+fn read_descriptor(
+    input: BorrowedFd<'_>,
+    buffer: &mut [u8],
+    control: &Control,
+) -> Result<usize, FileError> {
+    loop {
+        wait(input, control)?;
+        match read(input, &mut *buffer) {
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            read => return read.map_err(FileError::system("read it")),
+        }
+    }
+}
+
+/// Waits until there is something to read, checking now and then for a request to stop.
+fn wait(input: BorrowedFd<'_>, control: &Control) -> Result<(), FileError> {
+    let interval = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+    while !control.is_stopped() {
+        let mut descriptors = [PollFd::from_borrowed_fd(input, PollFlags::IN)];
+        match poll(&mut descriptors, Some(&interval)) {
+            Ok(0) | Err(Errno::INTR) => {}
+            waited => return waited.map(|_| ()).map_err(FileError::system("read it")),
+        }
+    }
+    Err(FileError::Interrupted)
 }
 
 /// The amount of base64 that is read at once, in bytes.

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 
-use super::Sink;
 use super::pool::Buffers;
 use crate::FileError;
 use evener_core::IgnorePoison;
@@ -13,9 +12,12 @@ use evener_core::IgnorePoison;
 /// A worker that delivers a piece continues at once, unless the piece is the next to be written:
 /// then that worker writes it and all that follow it without a gap.
 pub(super) struct Sequencer<'a> {
-    sink: &'a Sink,
+    write: &'a WriteAll<'a>,
     state: Mutex<State>,
 }
+
+/// Writes all of some bytes at the end, which is at an offset.
+pub(super) type WriteAll<'a> = dyn Fn(&[u8], u64) -> Result<(), FileError> + Sync + 'a;
 
 struct State {
     next: u64,
@@ -32,11 +34,11 @@ pub(super) struct Finished {
 
 impl<'a> Sequencer<'a> {
     /// Writes `header` and waits for piece 0.
-    pub(super) fn new(sink: &'a Sink, header: &[u8]) -> Result<Sequencer<'a>, FileError> {
-        sink.write_all(header, 0)?;
+    pub(super) fn new(write: &'a WriteAll<'a>, header: &[u8]) -> Result<Sequencer<'a>, FileError> {
+        write(header, 0)?;
         let offset = header.len() as u64;
         let state = State { next: 0, offset, writing: false, ready: BTreeMap::new() };
-        Ok(Sequencer { sink, state: Mutex::new(state) })
+        Ok(Sequencer { write, state: Mutex::new(state) })
     }
 
     /// Takes a finished piece and writes all that can be written now, passing the buffers of each
@@ -68,7 +70,7 @@ impl<'a> Sequencer<'a> {
             state.writing = true;
             drop(state);
             // On an error `writing` stays set, so that nothing is written after the gap.
-            self.sink.write_all(&piece.buffers.output[..piece.written], offset)?;
+            (self.write)(&piece.buffers.output[..piece.written], offset)?;
             release(piece.buffers);
             state = self.lock();
             state.next += 1;
@@ -96,15 +98,9 @@ const TWICE: &str = "a part of it was processed twice, which is a fault of Evene
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::os::fd::AsFd;
-
     use evener_core::WipedBuffer;
 
     use super::*;
-    use crate::output::Outputs;
-    use crate::stream::StreamTarget;
-    use crate::{Operation, Options};
 
     /// The piece of this number: one byte more than its number, each of that value.
     fn finished(number: u64) -> Finished {
@@ -117,17 +113,16 @@ mod tests {
     #[test]
     fn pieces_are_written_in_order_and_none_stands_for_another() {
         const PIECES: u64 = 4;
-        let outputs = Outputs::new(Operation::Encrypt, (false, false), &Options::new(Vec::new()));
-        let nowhere = fs::File::open("/dev/null").unwrap();
         // Every order of five deliveries, one of which must be a repetition.
         for course in 0..PIECES.pow(5) {
-            let mut written = tempfile::NamedTempFile::new_in("/dev/shm")
-                .or_else(|_| tempfile::NamedTempFile::new())
-                .unwrap();
-            let descriptor = written.as_file().try_clone().unwrap().into();
-            let target = StreamTarget::Descriptor(descriptor);
-            let sink = Sink::open(target, &outputs, nowhere.as_fd()).unwrap();
-            let sequencer = Sequencer::new(&sink, b"").unwrap();
+            let written = Mutex::new(Vec::new());
+            let write = |bytes: &[u8], offset| {
+                let mut written = written.lock().unwrap();
+                assert_eq!(written.len() as u64, offset);
+                written.extend_from_slice(bytes);
+                Ok(())
+            };
+            let sequencer = Sequencer::new(&write, b"").unwrap();
             let mut delivered = Vec::new();
             for turn in 0..5 {
                 let number = course / PIECES.pow(turn) % PIECES;
@@ -148,10 +143,7 @@ mod tests {
             assert_eq!(sequencer.pieces(), end, "{delivered:?}");
             let right: Vec<_> = (0..end).flat_map(|it| vec![it as u8; it as usize + 1]).collect();
             assert_eq!(sequencer.bytes(), right.len() as u64);
-            let mut content = Vec::new();
-            std::io::Seek::rewind(&mut written).unwrap();
-            std::io::Read::read_to_end(&mut written, &mut content).unwrap();
-            assert_eq!(content, right);
+            assert_eq!(*written.lock().unwrap(), right);
         }
     }
 }

@@ -1,13 +1,14 @@
 //! The target of a stream.
 
 use std::ffi::OsStr;
+use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use evener_core::IgnorePoison;
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fs::{CWD, FileType, Mode, OFlags, SeekFrom, fstat, openat, seek, tell};
+use rustix::fs::{CWD, FileType, Mode, OFlags, SeekFrom, Stat, fstat, openat, seek, tell};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::base64::{Base64, Encoder};
@@ -18,33 +19,36 @@ use crate::identity::Identity;
 use crate::metadata::umask;
 use crate::naming::{behind_links, cant_open_directory, refuse_dangling, refuse_planted};
 use crate::output::{Output, Outputs};
+use crate::place::Fault;
 use crate::unkept::Unkept;
 use crate::{Failure, FileError, Options};
 
 /// The end to which the sequencer writes.
-pub(super) struct Sink {
-    end: End,
+pub(super) struct Sink<'t> {
+    end: End<'t>,
     /// For base64 output: the encoder, and the number of characters written.
     encoder: Option<Mutex<(Encoder, u64)>>,
     /// True if only text may reach a descriptor.
     only_text: bool,
 }
 
-enum End {
+enum End<'t> {
     Descriptor(OwnedFd),
+    Writer(Mutex<Box<dyn Write + Send + 't>>),
     /// The file, and its path.
     File(Box<Output<OwnedFd>>, PathBuf),
     Nowhere,
 }
 
-impl Sink {
+impl<'t> Sink<'t> {
     pub(super) fn open(
-        target: StreamTarget,
+        target: StreamTarget<'t>,
         outputs: &Outputs,
-        source: BorrowedFd<'_>,
-    ) -> Result<Sink, Failure> {
+        source: Option<BorrowedFd<'_>>,
+    ) -> Result<Sink<'t>, Failure> {
         match target {
             StreamTarget::Nowhere => Ok(Sink::of(End::Nowhere)),
+            StreamTarget::Writer(writer) => Ok(Sink::of(End::Writer(Mutex::new(writer)))),
             StreamTarget::Descriptor(descriptor) => {
                 refuse_source(&descriptor, source)
                     .map_err(|error| Failure { path: "-".into(), error })?;
@@ -64,7 +68,7 @@ impl Sink {
         }
     }
 
-    fn of(end: End) -> Sink {
+    fn of(end: End<'t>) -> Sink<'t> {
         Sink { end, encoder: None, only_text: false }
     }
 
@@ -78,12 +82,12 @@ impl Sink {
     }
 
     /// Lets only text reach a descriptor.
-    pub(super) fn only_text(self) -> Sink {
+    pub(super) fn only_text(self) -> Sink<'t> {
         Sink { only_text: true, ..self }
     }
 
     /// Writes base64 from now on.
-    pub(super) fn encoding(mut self, form: Base64) -> Sink {
+    pub(super) fn encoding(mut self, form: Base64) -> Sink<'t> {
         self.encoder = Some(Mutex::new((Encoder::new(form), 0)));
         self
     }
@@ -96,9 +100,11 @@ impl Sink {
         self.write_text(|encoder| encoder.encode(bytes))
     }
 
-    /// Writes the text left over at the end.
+    /// Writes the text left over at the end, and has a writer pass on what it holds.
     pub(super) fn finish(&self) -> Result<(), FileError> {
-        self.write_text(Encoder::finish)
+        self.write_text(Encoder::finish)?;
+        let End::Writer(writer) = &self.end else { return Ok(()) };
+        writer.lock().ignore_poison().flush().map_err(not_written)
     }
 
     fn write_text(&self, text: impl FnOnce(&mut Encoder) -> String) -> Result<(), FileError> {
@@ -114,8 +120,9 @@ impl Sink {
         match &self.end {
             End::Nowhere => Ok(()),
             End::File(output, _) => output.write_all_at(bytes, offset),
-            End::Descriptor(_) if self.only_text && bytes.iter().any(commands_terminals) => {
-                Err(FileError::NoText)
+            _ if self.only_text && bytes.iter().any(commands_terminals) => Err(FileError::NoText),
+            End::Writer(writer) => {
+                writer.lock().ignore_poison().write_all(bytes).map_err(not_written)
             }
             End::Descriptor(descriptor) => {
                 let mut bytes = bytes;
@@ -206,16 +213,23 @@ fn is_descriptor(path: &Path) -> bool {
     false
 }
 
-fn open_as_it_is(path: &Path, source: BorrowedFd<'_>) -> Result<OwnedFd, FileError> {
+fn not_written(error: io::Error) -> FileError {
+    Fault::Failed(format!("can't write the output: {error}")).into()
+}
+
+fn open_as_it_is(path: &Path, source: Option<BorrowedFd<'_>>) -> Result<OwnedFd, FileError> {
     // This checks who owns the links, not where they lead, which may be no path (`pipe:[1]`).
     behind_links(path)?;
     let mut flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
     let system = FileError::system("open the output");
     let there = rustix::fs::stat(path).map_err(&system)?;
     if FileType::from_raw_mode(there.st_mode) == FileType::BlockDevice {
-        let source = fstat(source).map_err(&system)?;
-        let is_device = FileType::from_raw_mode(source.st_mode) == FileType::BlockDevice;
-        if is_device && source.st_rdev == there.st_rdev {
+        let source = source.map(fstat).transpose().map_err(&system)?;
+        let is_source = |source: Stat| {
+            FileType::from_raw_mode(source.st_mode) == FileType::BlockDevice
+                && source.st_rdev == there.st_rdev
+        };
+        if source.is_some_and(is_source) {
             return Err(FileError::Refused("is the source itself".to_owned()));
         }
         // The kernel refuses this while the device is mounted, or in use otherwise.
@@ -231,8 +245,10 @@ fn open_as_it_is(path: &Path, source: BorrowedFd<'_>) -> Result<OwnedFd, FileErr
 
 /// Refuses an open file that is also the source: the output would be read again, or would replace
 /// unread input.
-fn refuse_source(target: &OwnedFd, source: BorrowedFd<'_>) -> Result<(), FileError> {
-    let (Ok(target), Ok(source)) = (fstat(target), fstat(source)) else { return Ok(()) };
+fn refuse_source(target: &OwnedFd, source: Option<BorrowedFd<'_>>) -> Result<(), FileError> {
+    let (Ok(target), Some(Ok(source))) = (fstat(target), source.map(fstat)) else {
+        return Ok(());
+    };
     let is_file = FileType::from_raw_mode(target.st_mode) == FileType::RegularFile;
     if is_file && Identity::of(&target) == Identity::of(&source) {
         return Err(FileError::Refused("is the source itself".to_owned()));
