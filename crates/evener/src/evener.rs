@@ -360,7 +360,7 @@ impl Evener {
     /// # let evener = Evener::new(KeyMaterial::generate(KeyFormat::default())?.key_ring(b"")?)?;
     ///
     /// let (letters, sealed) = (Memory::new(), Memory::new());
-    /// letters.insert(Name::new("2026/first")?, b"Dear Sir".to_vec());
+    /// letters.insert(Name::new("2026/first")?, b"Dear Sir");
     /// evener.transfer(Operation::Encrypt, &letters, Some(&sealed))?;
     /// assert!(sealed.get(&Name::new("2026/first.enc")?).is_some());
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -1,11 +1,13 @@
 //! Objects in memory.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use evener_core::IgnorePoison;
-use zeroize::Zeroizing;
+use evener_core::{IgnorePoison, WipedBuffer};
 
+use super::parts::buffer;
 use super::{Abilities, Blob, Draft, Entry, Fault, Name, NewObject, Origin, Store};
 
 /// Objects in memory, wiped when they are dropped. Copies share them.
@@ -14,7 +16,26 @@ pub struct Memory {
     objects: Arc<Mutex<BTreeMap<Name, Content>>>,
 }
 
-type Content = Arc<Zeroizing<Vec<u8>>>;
+/// The content of an object in [`Memory`]. It stays as it is, even if another takes its name.
+#[derive(Clone, Debug)]
+pub struct Content {
+    buffer: Arc<WipedBuffer>,
+    length: usize,
+}
+
+impl Deref for Content {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.buffer[..self.length]
+    }
+}
+
+impl PartialEq for Content {
+    fn eq(&self, other: &Content) -> bool {
+        **self == **other
+    }
+}
 
 impl Memory {
     /// A place without objects.
@@ -23,12 +44,17 @@ impl Memory {
     }
 
     /// Puts an object there; replaces one with the same name.
-    pub fn insert(&self, name: Name, bytes: Vec<u8>) {
-        self.lock().insert(name, Arc::new(Zeroizing::new(bytes)));
+    ///
+    /// # Panics
+    /// When there is no memory for it.
+    pub fn insert(&self, name: Name, bytes: &[u8]) {
+        let mut buffer = WipedBuffer::zeros(bytes.len());
+        buffer.copy_from_slice(bytes);
+        self.lock().insert(name, Content { buffer: Arc::new(buffer), length: bytes.len() });
     }
 
     /// The content of an object, if there is one with this name.
-    pub fn get(&self, name: &Name) -> Option<Arc<Zeroizing<Vec<u8>>>> {
+    pub fn get(&self, name: &Name) -> Option<Content> {
         self.lock().get(name).cloned()
     }
 
@@ -42,9 +68,9 @@ impl Memory {
     }
 }
 
-impl std::fmt::Debug for Memory {
+impl fmt::Debug for Memory {
     /// Prints names and lengths only.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let objects = self.lock();
         f.debug_map().entries(objects.iter().map(|(name, bytes)| (name, bytes.len()))).finish()
     }
@@ -66,21 +92,18 @@ impl Origin for Memory {
 
     fn open(&self, name: &Name, _: &mut [u8]) -> Result<(Box<dyn Blob>, usize), Fault> {
         let content = self.get(name).ok_or_else(|| Fault::Missing(name.clone()))?;
-        Ok((Box::new(Held(content)), 0))
+        Ok((Box::new(content), 0))
     }
 }
 
-/// One object. It stays as it is, even if another takes its name.
-struct Held(Content);
-
-impl Blob for Held {
+impl Blob for Content {
     fn length(&self) -> u64 {
-        self.0.len() as u64
+        self.length as u64
     }
 
     fn read_at(&self, buffer: &mut [u8], at: u64) -> Result<(), Fault> {
         let start = usize::try_from(at).map_err(|_| Fault::Changed)?;
-        let bytes = self.0.get(start..).and_then(|bytes| bytes.get(..buffer.len()));
+        let bytes = self.get(start..).and_then(|bytes| bytes.get(..buffer.len()));
         buffer.copy_from_slice(bytes.ok_or(Fault::Changed)?);
         Ok(())
     }
@@ -106,7 +129,7 @@ impl Store for Memory {
             return Err(Fault::Exists(name.clone()));
         }
         let (memory, name) = (self.clone(), name.clone());
-        Ok(Box::new(Written { memory, name, replaces, bytes: Zeroizing::default() }))
+        Ok(Box::new(Written { memory, name, replaces, buffer: WipedBuffer::default(), length: 0 }))
     }
 
     fn origin(&self) -> Option<&dyn Origin> {
@@ -123,7 +146,8 @@ struct Written {
     memory: Memory,
     name: Name,
     replaces: bool,
-    bytes: Zeroizing<Vec<u8>>,
+    buffer: WipedBuffer,
+    length: usize,
 }
 
 impl Draft for Written {
@@ -133,36 +157,24 @@ impl Draft for Written {
         let (Some(start), Some(end)) = (start, end) else {
             return Err(Fault::Refused("is too long for memory".to_owned()));
         };
-        if end > self.bytes.len() {
-            grow(&mut self.bytes, end)?;
+        if end > self.buffer.len() {
+            let mut longer = buffer(end.max(self.buffer.len().saturating_mul(2)))?;
+            longer[..self.length].copy_from_slice(&self.buffer[..self.length]);
+            self.buffer = longer;
         }
-        self.bytes[start..end].copy_from_slice(bytes);
+        self.buffer[start..end].copy_from_slice(bytes);
+        self.length = self.length.max(end);
         Ok(())
     }
 
     fn publish(self: Box<Self>, rest: &[u8]) -> Result<(), Fault> {
         debug_assert!(rest.is_empty(), "this place takes no parts");
-        let Written { memory, name, replaces, bytes } = *self;
+        let Written { memory, name, replaces, buffer, length } = *self;
         let mut objects = memory.lock();
         if !replaces && objects.contains_key(&name) {
             return Err(Fault::Exists(name));
         }
-        objects.insert(name, Arc::new(bytes));
+        objects.insert(name, Content { buffer: Arc::new(buffer), length });
         Ok(())
     }
-}
-
-/// Makes a buffer longer, and wipes the memory that it leaves.
-fn grow(bytes: &mut Zeroizing<Vec<u8>>, length: usize) -> Result<(), Fault> {
-    if length > bytes.capacity() {
-        let mut longer = Vec::new();
-        let room = length.max(bytes.capacity().saturating_mul(2));
-        longer
-            .try_reserve_exact(room)
-            .map_err(|_| Fault::Failed(format!("there is no memory for {room} bytes")))?;
-        longer.extend_from_slice(bytes);
-        *bytes = Zeroizing::new(longer);
-    }
-    bytes.resize(length, 0);
-    Ok(())
 }

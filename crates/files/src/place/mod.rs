@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use evener_core::shown;
 
-pub use memory::Memory;
+pub use memory::{Content, Memory};
 pub use transfer::transfer;
 
 use crate::selection::path_below_root;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use zeroize::Zeroizing;
+use evener_core::WipedBuffer;
 
 use super::{Draft, Fault};
 
@@ -18,22 +18,25 @@ struct Parts {
     length: usize,
     /// The bytes that were given to the draft.
     given: u64,
-    /// The bytes that follow them, at most one part.
-    part: Zeroizing<Vec<u8>>,
+    /// The bytes that follow them, at most one part: the first `filled` of the buffer.
+    part: WipedBuffer,
+    filled: usize,
     /// Results that came before those in front of them, by their offsets.
-    early: BTreeMap<u64, Zeroizing<Vec<u8>>>,
+    early: BTreeMap<u64, WipedBuffer>,
 }
 
 impl Assembly {
     /// `part` is the store's [`Abilities::part`](super::Abilities::part), and `length` the greatest
     /// length of the object in bytes.
-    pub(super) fn new(draft: Box<dyn Draft>, part: Option<usize>, length: u64) -> Assembly {
-        let parts = part.map(|part| {
-            let room = usize::try_from(length).unwrap_or(usize::MAX).min(part);
-            let empty = Zeroizing::new(Vec::with_capacity(room));
-            Parts { length: part, given: 0, part: empty, early: BTreeMap::new() }
-        });
-        Assembly { draft, parts }
+    pub(super) fn new(
+        draft: Box<dyn Draft>,
+        part: Option<usize>,
+        length: u64,
+    ) -> Result<Assembly, Fault> {
+        let Some(most) = part else { return Ok(Assembly { draft, parts: None }) };
+        let part = buffer(usize::try_from(length).unwrap_or(usize::MAX).min(most))?;
+        let parts = Parts { length: most, given: 0, part, filled: 0, early: BTreeMap::new() };
+        Ok(Assembly { draft, parts: Some(parts) })
     }
 
     /// Takes bytes that belong at an offset.
@@ -41,7 +44,9 @@ impl Assembly {
         let Assembly { draft, parts } = self;
         let Some(parts) = parts else { return draft.write_at(bytes, at) };
         if at != parts.end() {
-            parts.early.insert(at, Zeroizing::new(bytes.to_vec()));
+            let mut early = buffer(bytes.len())?;
+            early.copy_from_slice(bytes);
+            parts.early.insert(at, early);
             return Ok(());
         }
         parts.append(&mut **draft, bytes)?;
@@ -57,29 +62,39 @@ impl Assembly {
         if parts.end() != length || !parts.early.is_empty() {
             return Err(Fault::Failed("not all of it was written".to_owned()));
         }
-        self.draft.publish(&parts.part)
+        self.draft.publish(&parts.part[..parts.filled])
     }
 }
 
 impl Parts {
     /// The offset of the byte that comes next.
     fn end(&self) -> u64 {
-        self.given + self.part.len() as u64
+        self.given + self.filled as u64
     }
 
     fn append(&mut self, draft: &mut dyn Draft, mut bytes: &[u8]) -> Result<(), Fault> {
         while !bytes.is_empty() {
             // A full part is given only now, because it may be the last.
-            if self.part.len() == self.length {
+            if self.filled == self.length {
                 draft.write_at(&self.part, self.given)?;
                 self.given += self.length as u64;
-                self.part.clear();
+                self.filled = 0;
             }
-            let count = bytes.len().min(self.length - self.part.len());
-            let (now, later) = bytes.split_at(count);
-            self.part.extend_from_slice(now);
+            let room = self.part.get_mut(self.filled..).filter(|room| !room.is_empty());
+            let room = room.ok_or_else(|| Fault::Failed(TOO_LONG.to_owned()))?;
+            let (now, later) = bytes.split_at(bytes.len().min(room.len()));
+            room[..now.len()].copy_from_slice(now);
+            self.filled += now.len();
             bytes = later;
         }
         Ok(())
     }
 }
+
+/// A buffer of zeros, which is wiped when it is dropped.
+pub(super) fn buffer(length: usize) -> Result<WipedBuffer, Fault> {
+    let failed = || Fault::Failed(format!("there is no memory for {length} bytes"));
+    WipedBuffer::try_zeros(length).ok_or_else(failed)
+}
+
+const TOO_LONG: &str = "more came out than belongs to the object";

@@ -314,7 +314,7 @@ impl Objects for Transfer<'_> {
             }
             Operation::Decrypt | Operation::Verify => source.length(),
         };
-        let assembly = Assembly::new(draft, self.part, longest);
+        let assembly = Assembly::new(draft, self.part, longest)?;
         Ok(Some(Writing(Arc::new(Mutex::new(Some(assembly))))))
     }
 

@@ -276,11 +276,8 @@ impl<O: Objects> Sealer<'_, O> {
             Ok(written) => large.ledger().done(segments, written),
             Err(error) => large.ledger().failed(segments, error),
         };
-        if end.is_some() {
-            self.closed(queue);
-        }
         match end {
-            None => {}
+            None => return,
             Some(End::Failed(error)) => {
                 self.failed_or_again(&large.group, &large.item, error, queue);
             }
@@ -290,6 +287,7 @@ impl<O: Objects> Sealer<'_, O> {
                 }
             }
         }
+        self.closed(queue);
     }
 
     /// Records that these claimed segments will never be done.
