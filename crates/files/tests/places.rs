@@ -3,6 +3,7 @@
 mod common;
 
 use std::sync::atomic::Ordering;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use common::slow::Slow;
@@ -77,18 +78,18 @@ fn a_place_of_slow_calls_takes_little_more_than_its_latency() {
         [(Operation::Encrypt, &near, &sealed), (Operation::Decrypt, &sealed, &back)]
     {
         // On a busy machine threads come late: once is enough.
-        let ratios: Vec<_> = (0..4).map(|_| times_the_bound(operation, from, to)).collect();
-        let best = ratios.iter().copied().fold(f64::INFINITY, f64::min);
+        let mut ratios = Vec::new();
+        let is_within = |ratio: &f64| *ratio < if common::is_emulated() { 3.0 } else { 1.3 };
+        while ratios.len() < 4 && !ratios.last().is_some_and(is_within) {
+            ratios.push(times_the_bound(operation, from, to));
+        }
         println!("{operation:?}: {ratios:.2?} times the bound");
-        assert!(
-            best < if common::is_emulated() { 3.0 } else { 1.3 },
-            "{operation:?}: {ratios:.2?}"
-        );
+        assert!(ratios.last().is_some_and(is_within), "{operation:?}: {ratios:.2?}");
     }
     assert_same(&near, &back);
 }
 
-/// The time of a transfer over that of its calls, 64 at once.
+/// The time of a transfer over that of its calls alone, 64 at once, in the same circumstances.
 fn times_the_bound(operation: Operation, from: &Memory, to: &Memory) -> f64 {
     const LATENCY: Duration = Duration::from_millis(50);
     let (origin, store) =
@@ -104,8 +105,12 @@ fn times_the_bound(operation: Operation, from: &Memory, to: &Memory) -> f64 {
     let calls = calls.iter().sum::<u64>();
     // One call opens an object and one puts it; long ones take one for each segment and part.
     assert!(calls < 2 * 1000 + 3 * 90, "{calls}");
-    let bound = LATENCY * u32::try_from(calls.div_ceil(64)).unwrap();
-    took.as_secs_f64() / bound.as_secs_f64()
+    let started = Instant::now();
+    thread::scope(|scope| {
+        let make = || (0..calls.div_ceil(64)).for_each(|_| origin.calls.call().unwrap());
+        (0..64).for_each(|_| drop(scope.spawn(make)));
+    });
+    took.as_secs_f64() / started.elapsed().as_secs_f64()
 }
 
 #[test]

@@ -24,7 +24,8 @@ pub struct Calls {
 }
 
 impl Calls {
-    fn call(&self) -> Result<(), Fault> {
+    /// One call.
+    pub fn call(&self) -> Result<(), Fault> {
         let now = self.in_flight.fetch_add(1, Ordering::SeqCst) + 1;
         self.most_in_flight.fetch_max(now, Ordering::SeqCst);
         thread::sleep(self.latency);
