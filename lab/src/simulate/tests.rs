@@ -42,8 +42,7 @@ fn the_published_tables_are_met() {
         found.iter().map(|it| (it.policy.as_str(), up(it.time), it.files.map(up))).collect();
     // Each is the difference reached, rounded up, and no more.
     assert_eq!(found, DIFFERENCES);
-    let (papers, report) =
-        (include_str!("../../../../docs/papers.md"), Ratios(&report).to_string());
+    let (papers, report) = (include_str!("../../../docs/papers.md"), Ratios(&report).to_string());
     let stated: Vec<_> = report.lines().filter(|line| line.contains(": time ")).collect();
     assert_eq!(stated.len(), DIFFERENCES.len());
     assert!(stated.iter().all(|line| papers.lines().any(|it| it == *line)), "{stated:#?}");

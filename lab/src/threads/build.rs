@@ -99,8 +99,8 @@ fn own_library() -> Option<(PathBuf, PathBuf)> {
     Some((include, library))
 }
 
-const OPENMP: &str = include_str!("../../../../peers/threads/ctr_openmp.c");
-const JAVA: &str = include_str!("../../../../peers/threads/CtrThreads.java");
+const OPENMP: &str = include_str!("../../../peers/threads/ctr_openmp.c");
+const JAVA: &str = include_str!("../../../peers/threads/CtrThreads.java");
 
 #[cfg(test)]
 mod tests {

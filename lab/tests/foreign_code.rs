@@ -11,7 +11,8 @@ fn code_that_ends_a_benchmark_makes_no_success() {
         static void act(int call) { if (call == 12) _exit(0); }
         #define ACT act";
     std::fs::write(folder.path().join("act.h"), code).unwrap();
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../engines/src/openssl/provider/counting.c");
+    let source =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/engines/src/openssl/provider/counting.c");
     let mut compiler = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
     compiler.args(["-std=c11", "-D_GNU_SOURCE", "-shared", "-fPIC", "-DCOUNT_FILE=\"/dev/null\""]);
     compiler.arg("-include").arg(folder.path().join("act.h")).arg(source).arg("-o");

@@ -176,7 +176,7 @@ impl Record<'_> {
     }
 }
 
-/// The article's figures; `crates/lab/reference/README.md` names their source.
+/// The article's figures; `lab/reference/README.md` names their source.
 const ARTICLE: &str = include_str!("../../reference/speed-2014.csv");
 
 #[cfg(test)]
