@@ -18,11 +18,11 @@ fn code_that_ends_a_benchmark_makes_no_success() {
     compiler.arg("-include").arg(folder.path().join("act.h")).arg(source).arg("-o");
     let Ok(compiled) = compiler.arg(folder.path().join("counting.so")).arg("-lcrypto").output()
     else {
-        return evener_skipped::lacking!("there is no C compiler for a provider");
+        return evener_core::lacking!("there is no C compiler for a provider");
     };
     let complaint = String::from_utf8_lossy(&compiled.stderr);
     if complaint.contains("core_dispatch.h: No such file") || complaint.contains("find -lcrypto") {
-        return evener_skipped::lacking!(
+        return evener_core::lacking!(
             "the system's OpenSSL 3 is not there to build a provider (libssl-dev)"
         );
     }

@@ -10,7 +10,7 @@ fn what_cuda_is_asked_for_is_right() {
     let mut compiler = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
     compiler.args(["-DTELLS", "-O1", "-shared", "-fPIC", fake, "-o"]);
     let Ok(compiled) = compiler.arg(folder.path().join("libcuda.so.1")).output() else {
-        return evener_skipped::lacking!("there is no C compiler");
+        return evener_core::lacking!("there is no C compiler");
     };
     assert!(compiled.status.success(), "{compiled:?}");
     let options = ["--device", "gpu:cuda:0", "--seconds", "0.002", "--rounds", "2"];

@@ -274,7 +274,7 @@ fn no_output_replaces_a_key() {
 fn no_lines_go_where_a_stranger_leads_them() {
     let fixture = Fixture::new();
     if !rustix::process::geteuid().is_root() {
-        evener_skipped::skipped!("only root can make links of other users");
+        evener_core::skipped!("only root can make links of other users");
         return;
     }
     let common = fixture.path("common");
@@ -302,7 +302,7 @@ fn no_lines_go_where_a_stranger_leads_them() {
 fn no_profile_goes_where_a_stranger_leads_it() {
     let fixture = Fixture::new();
     if !rustix::process::geteuid().is_root() {
-        evener_skipped::skipped!("only root can make links of other users");
+        evener_core::skipped!("only root can make links of other users");
         return;
     }
     let measured = "engines --measure --engine openssl --bytes 16 --time 1 --rounds 1 -o";

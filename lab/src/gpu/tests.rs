@@ -34,7 +34,7 @@ fn it_measures_everything_on_pocl_and_says_so() {
     let report = match run(&options, &mut |_| {}) {
         Ok(report) => report,
         Err(LabError::NoDevice { reason, .. }) => {
-            return evener_skipped::lacking!("{reason} (Debian: pocl-opencl-icd)");
+            return evener_core::lacking!("{reason} (Debian: pocl-opencl-icd)");
         }
         Err(error) => panic!("{error}"),
     };
@@ -84,7 +84,7 @@ fn what_has_no_time_is_missing() {
     let report = match run(&options, &mut slow) {
         Ok(report) => report,
         Err(LabError::NoDevice { reason, .. }) => {
-            return evener_skipped::lacking!("{reason} (Debian: pocl-opencl-icd)");
+            return evener_core::lacking!("{reason} (Debian: pocl-opencl-icd)");
         }
         Err(error) => panic!("{error}"),
     };

@@ -155,7 +155,7 @@ mod tests {
             let engine = match probed.engine {
                 Ok(engine) => engine,
                 Err(error) => {
-                    evener_skipped::skipped!("{error}");
+                    evener_core::skipped!("{error}");
                     continue;
                 }
             };

@@ -112,7 +112,7 @@ mod tests {
         for cipher in [Cipher::Aes256Cbc, Cipher::BfCbc, Cipher::Aes128Ctr, Cipher::Aes128Xts] {
             let direction = Direction::Encrypt;
             if engine.offer(cipher, direction).is_none() {
-                evener_skipped::skipped!("the linked OpenSSL has no {cipher}");
+                evener_core::skipped!("the linked OpenSSL has no {cipher}");
                 continue;
             }
             let case = Case::new(cipher, direction, 64).unwrap();
@@ -137,7 +137,7 @@ mod tests {
         for &cipher in Cipher::ALL {
             for direction in [Direction::Encrypt, Direction::Decrypt] {
                 if engine.offer(cipher, direction).is_none() {
-                    evener_skipped::skipped!("the linked OpenSSL has no {cipher}");
+                    evener_core::skipped!("the linked OpenSSL has no {cipher}");
                     continue;
                 }
                 let case = Case::new(cipher, direction, 64).unwrap();

@@ -163,7 +163,7 @@ mod tests {
         let contender = match Gocryptfs::set_up(directory.path()) {
             Ok(contender) => contender,
             Err(LabError::Unavailable(reason)) => {
-                evener_skipped::skipped!("{reason}");
+                evener_core::skipped!("{reason}");
                 return;
             }
             Err(error) => panic!("{error}"),

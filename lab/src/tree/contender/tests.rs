@@ -27,7 +27,7 @@ fn every_installed_contender_restores_a_tree() {
         let contender = match set_up(name, Some(&program), &secrets) {
             Ok(contender) => contender,
             Err(LabError::Unavailable(reason)) => {
-                evener_skipped::skipped!("{reason}");
+                evener_core::skipped!("{reason}");
                 continue;
             }
             Err(error) => panic!("{error}"),

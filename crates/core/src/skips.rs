@@ -1,9 +1,7 @@
-//! What tests could not do here, and why.
+//! Lists what tests could not do here, and why.
 //!
 //! Cargo shows nothing of what a test prints that passes. So each skip is also added to the list
 //! in the file that `EVENER_SKIPPED_LIST` names, which `make test` prints at its end.
-
-#![forbid(unsafe_code)]
 
 use std::fmt;
 use std::fs::OpenOptions;
@@ -13,7 +11,7 @@ use std::io::Write;
 /// the machine does not have: a device, an instruction, a kind of filesystem, a right.
 #[macro_export]
 macro_rules! skipped {
-    ($($why:tt)*) => { $crate::record(module_path!(), format_args!($($why)*)) };
+    ($($why:tt)*) => { $crate::skips::record(module_path!(), format_args!($($why)*)) };
 }
 
 /// As [`skipped!`], for what `scripts/install-needs` installs: where `CI` is set, its absence is
@@ -21,12 +19,12 @@ macro_rules! skipped {
 #[macro_export]
 macro_rules! lacking {
     ($($what:tt)*) => {{
-        assert!(!$crate::is_ci(), "missing where CI is set: {}", format_args!($($what)*));
-        $crate::record(module_path!(), format_args!($($what)*))
+        assert!(!$crate::skips::is_ci(), "missing where CI is set: {}", format_args!($($what)*));
+        $crate::skips::record(module_path!(), format_args!($($what)*))
     }};
 }
 
-/// Whether the environment says that everything has to be checked.
+/// True if the environment asks for everything to be checked.
 pub fn is_ci() -> bool {
     std::env::var("CI").is_ok_and(|ci| !["", "false", "0"].contains(&ci.as_str()))
 }
