@@ -30,10 +30,10 @@ mod watch;
 
 use std::sync::Arc;
 
+use evener_cli::messages::complain;
 use evener_core::{Engine, EngineError, Kind};
 use evener_engines::measure::probe_all;
 use evener_engines::{Watch, measure, watched};
-use evener_program::messages::complain;
 
 pub use done::Amount;
 pub use error::LabError;

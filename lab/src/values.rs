@@ -1,8 +1,8 @@
 //! Values that options take by name.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use evener_program::values::engine_or;
-pub(crate) use evener_program::values::{
+use evener_cli::values::engine_or;
+pub(crate) use evener_cli::values::{
     cipher, cipher_of, direction, discipline, message_length, policy, threads,
 };
 

@@ -3,9 +3,9 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use evener_cli::messages::complain;
 use evener_core::{Direction, EngineError, Kind};
 use evener_gate::{Discipline, GateOptions};
-use evener_program::messages::complain;
 
 use super::crowd::{self, Outcome};
 use super::report::{Failure, Measurement, Permits, ProcessesReport, Row, Skipped};

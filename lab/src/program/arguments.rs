@@ -1,9 +1,9 @@
 //! The command line, parsed.
 
 use clap::{Command as CommandLine, CommandFactory, Parser, Subcommand};
+use evener_cli::arguments::{Typed, end_with};
+use evener_cli::completions::Shell;
 use evener_lab::{costs, simulate, speed};
-use evener_program::arguments::{Typed, end_with};
-use evener_program::completions::Shell;
 
 use crate::bench::Bench;
 use crate::help;

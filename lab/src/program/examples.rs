@@ -1,6 +1,6 @@
 //! Examples of every command, for its help and its manual page.
 
-use evener_program::help::{Example, Table, example, find};
+use evener_cli::help::{Example, Table, example, find};
 
 /// The examples of a command, by its path, such as `evener-lab bench tree`.
 pub(crate) fn examples(path: &str) -> &'static [Example] {

@@ -2,7 +2,7 @@
 
 use clap::Command;
 use clap::builder::PossibleValuesParser;
-use evener_program::help::{further, listed, section};
+use evener_cli::help::{further, listed, section};
 
 use crate::examples::examples;
 
@@ -52,7 +52,7 @@ const MANUAL: [&str; 15] = [
 
 #[cfg(test)]
 mod tests {
-    use evener_program::help::{checks, pages};
+    use evener_cli::help::{checks, pages};
 
     use super::*;
     use crate::arguments::program;

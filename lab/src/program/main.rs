@@ -11,14 +11,14 @@ mod trouble;
 
 use std::process::ExitCode;
 
-use evener_program::messages::complain;
-use evener_program::{completions, witness};
+use evener_cli::messages::complain;
+use evener_cli::{completions, witness};
 
 use arguments::{Command, program};
 use trouble::Trouble;
 
 fn main() -> ! {
-    evener_program::run("evener-lab", || match perform(arguments::parse()) {
+    evener_cli::run("evener-lab", || match perform(arguments::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(trouble) => trouble.tell(),
     })

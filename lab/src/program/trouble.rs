@@ -3,11 +3,11 @@
 use std::io;
 use std::process::ExitCode;
 
+use evener_cli::arguments::WRONG_USAGE;
+use evener_cli::messages::{self, complain};
 use evener_lab::LabError;
 use evener_lab::processes::ProcessesError;
 use evener_lab::speed::SpeedError;
-use evener_program::arguments::WRONG_USAGE;
-use evener_program::messages::{self, complain};
 
 /// The reason why a command failed.
 #[derive(Debug, thiserror::Error)]
