@@ -11,6 +11,7 @@ mod error;
 pub mod gpu;
 mod machine;
 pub mod messages;
+pub mod model;
 pub mod module;
 mod page;
 mod peak;
@@ -46,9 +47,9 @@ pub use rival::Rival;
 /// When it is not available.
 fn find(name: &str) -> Result<Arc<dyn Engine>, EngineError> {
     match name.split_once(':').unwrap_or((name, "")) {
-        (evener_model::NAME, parameters) => {
+        (model::NAME, parameters) => {
             let inner = evener_engines::find("openssl")?;
-            let model = evener_model::find(parameters, inner, |text| complain(text))?;
+            let model = model::find(parameters, inner, |text| complain(text))?;
             match model.description().kind {
                 // As in runs, a session on the cores is not tested: on the modelled processor, a
                 // test would take a millisecond.

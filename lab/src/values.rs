@@ -6,11 +6,11 @@ pub(crate) use evener_cli::values::{
     cipher, cipher_of, direction, discipline, message_length, policy, threads,
 };
 
-use crate::Rival;
+use crate::{Rival, model};
 
-/// Parses an engine: one of the registry, or a [model](evener_model).
+/// Parses an engine: one of the registry, or a [model](crate::model).
 pub(crate) fn engine() -> impl TypedValueParser<Value = String> {
-    engine_or(&[evener_model::NAME])
+    engine_or(&[model::NAME])
 }
 
 /// Parses a policy of a comparison.

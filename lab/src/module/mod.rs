@@ -11,6 +11,7 @@ mod modules;
 mod options;
 mod report;
 mod run;
+mod troubled;
 mod work;
 
 pub use command::Command;

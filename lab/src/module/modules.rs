@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use evener_core::{Cipher, Direction, Engine};
-use evener_model::{Troubled, Troubles};
 use evener_pipeline::PolicyName;
 
+use super::troubled::{Troubled, Troubles};
 use super::work::Work;
 use super::{ModuleOptions, options::Hang};
 use crate::LabError;

@@ -10,24 +10,24 @@ use evener_core::{
     SessionRequest,
 };
 
-use super::clock::{burn, thread_time};
+use crate::model::clock::{burn, thread_time};
 
 /// The troubles of a module.
 #[derive(Clone, Debug, Default)]
-pub struct Troubles {
+pub(super) struct Troubles {
     /// The time to open a session.
-    pub opening: Duration,
+    pub(super) opening: Duration,
     /// True if the opening computes on a core for that time; otherwise it sleeps.
-    pub computes: bool,
+    pub(super) computes: bool,
     /// The batch at which the module hangs for good, counted from 1 over all sessions. The first
     /// batch of a session, a guard's test, is not counted.
-    pub hangs_at: Option<u64>,
+    pub(super) hangs_at: Option<u64>,
     /// The minimum time of a batch, for each MiB of it.
-    pub per_mib: Duration,
+    pub(super) per_mib: Duration,
 }
 
 /// A module that does its work with another engine and has troubles as well.
-pub struct Troubled {
+pub(super) struct Troubled {
     description: Description,
     inner: Arc<dyn Engine>,
     troubles: Troubles,
@@ -37,7 +37,7 @@ pub struct Troubled {
 
 impl Troubled {
     /// Creates a module of this name that works with `inner`.
-    pub fn new(name: String, inner: Arc<dyn Engine>, troubles: Troubles) -> Troubled {
+    pub(super) fn new(name: String, inner: Arc<dyn Engine>, troubles: Troubles) -> Troubled {
         let detail = format!("{} with troubles", inner.description().name);
         let description = Description { name, kind: Kind::Module, detail };
         let (batches, is_over) = (Arc::default(), Arc::default());
@@ -45,13 +45,13 @@ impl Troubled {
     }
 
     /// The number of batches begun.
-    pub fn batches(&self) -> u64 {
+    pub(super) fn batches(&self) -> u64 {
         self.batches.load(Ordering::Relaxed)
     }
 
     /// Ends openings and batches that are still in progress, as failures, so that they do not slow
     /// down the next run.
-    pub fn end(&self) {
+    pub(super) fn end(&self) {
         self.is_over.store(true, Ordering::Relaxed);
     }
 }

@@ -48,32 +48,3 @@ fn busy<T>(microseconds: f64, work: impl FnOnce() -> T) -> T {
 
 /// The longest busy time, in seconds; a profile may contain any number.
 const LONGEST: f64 = 3600.0;
-
-#[cfg(test)]
-mod tests {
-    use std::io::Write;
-
-    use super::*;
-
-    #[test]
-    fn work_takes_the_profiles_time() {
-        let mut file = tempfile::NamedTempFile::new().unwrap();
-        let points = r#"{"bytes": 16, "wall_us": 900, "cpu_us": 1}, {"bytes": 32, "wall_us": 2500, "cpu_us": 1}"#;
-        write!(
-            file,
-            r#"{{"machine": "board", "cores": 1, "cipher": "aes-128-cbc", "engines": [
-                {{"name": "cpu", "kind": "cpu", "depth": 1, "points": [{points}]}}]}}"#
-        )
-        .unwrap();
-        let processor = Processor::find(&format!("{}#cpu", file.path().display())).unwrap();
-        let at_least = |micros, run: &dyn Fn() -> u8| {
-            let begun = thread_time();
-            assert_eq!(run(), 7);
-            assert!(thread_time() - begun >= Duration::from_micros(micros));
-        };
-        at_least(900, &|| processor.message(16, || 7));
-        at_least(2500, &|| processor.message(32, || 7));
-        at_least(1600, &|| processor.part(16, || 7));
-        assert!(Processor::find("/nowhere#cpu").is_err());
-    }
-}

@@ -14,12 +14,11 @@
 //! thread's CPU time since its previous job counts as part of the next job's CPU time; otherwise
 //! the queue would be counted twice.
 
-mod clock;
+pub(crate) mod clock;
 mod device;
 mod probe;
 mod processor;
 mod session;
-mod troubled;
 
 use std::fmt::Display;
 use std::num::NonZero;
@@ -36,7 +35,6 @@ use clock::Sleep;
 use device::Device;
 pub use processor::Processor;
 use session::ModelSession;
-pub use troubled::{Troubled, Troubles};
 
 /// The name by which `--engine` selects a model.
 pub const NAME: &str = "model";
@@ -144,58 +142,4 @@ impl Engine for ModelEngine {
 
 fn cores() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io::Write;
-
-    use super::*;
-
-    fn profile(engines: &str) -> tempfile::NamedTempFile {
-        let mut file = tempfile::NamedTempFile::new().unwrap();
-        let head = r#""machine": "board", "cores": 1, "cipher": "aes-128-cbc""#;
-        write!(file, r#"{{{head}, "engines": [{engines}]}}"#).unwrap();
-        file
-    }
-
-    fn find_here(parameters: &str) -> Result<Arc<dyn Engine>, EngineError> {
-        find(parameters, evener_engines::find("openssl")?, |text| println!("{text}"))
-    }
-
-    const ENGINES: &str = r#"
-        {"name": "cpu", "kind": "cpu", "depth": 1, "points": [
-            {"bytes": 16, "wall_us": 20, "cpu_us": 20},
-            {"bytes": 65536, "wall_us": 200, "cpu_us": 200}]},
-        {"name": "module", "kind": "module", "depth": 2, "points": [
-            {"bytes": 16, "wall_us": 60, "cpu_us": 25},
-            {"bytes": 65536, "wall_us": 200, "cpu_us": 60}],
-            "points_at_depth": [{"bytes": 16, "wall_us": 90, "cpu_us": 25}]}"#;
-
-    #[test]
-    fn modelled_engines_conform() {
-        let file = profile(ENGINES);
-        for name in ["cpu", "module"] {
-            let selector = format!("model:{}#{name}", file.path().display());
-            let engine = find_here(selector.strip_prefix("model:").unwrap()).unwrap();
-            assert_eq!(engine.description().name, selector);
-            assert_eq!(engine.description().detail, format!("model of board's {name}"));
-            evener_engines::conformance::run(&*engine).assert_passed();
-        }
-    }
-
-    #[test]
-    fn what_is_not_in_the_profile_is_not_there() {
-        let file = profile(ENGINES);
-        let path = file.path().display();
-        let reason = |parameters: String| match find_here(&parameters) {
-            Ok(_) => panic!("found {parameters}"),
-            Err(error) => error.to_string(),
-        };
-        assert!(reason(format!("{path}#gpu")).contains("cpu, module"));
-        assert!(reason(path.to_string()).contains("FILE#NAME"));
-        assert!(reason("/nowhere#cpu".to_owned()).contains("/nowhere"));
-        let empty = profile("");
-        assert!(reason(format!("{}#cpu", empty.path().display())).contains("malformed"));
-    }
 }

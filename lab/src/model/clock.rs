@@ -8,7 +8,7 @@ use rustix::thread::{ClockId as SleepClock, clock_nanosleep_relative, set_curren
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 /// The calling thread's CPU time.
-pub(super) fn thread_time() -> Duration {
+pub(crate) fn thread_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
 
@@ -73,7 +73,7 @@ impl Sleep {
 }
 
 /// Keeps the thread busy until its CPU clock reaches `until`.
-pub(super) fn burn(until: Duration) {
+pub(crate) fn burn(until: Duration) {
     while thread_time() < until {
         std::hint::spin_loop();
     }
