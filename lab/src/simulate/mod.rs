@@ -2,11 +2,13 @@
 //!
 //! The policies and the scheduler are those of the real queue. The machine is simulated: cores that
 //! threads share fairly (`processor.rs`), CPU engines that use a core for the whole job, and
-//! modules that use a core for the CPU part of a job and the device for the rest (`run.rs`).
+//! modules that use a core for the CPU part of a job and the device for the rest (`worker.rs`,
+//! `run.rs`).
 
 mod command;
 mod processor;
 mod run;
+mod worker;
 
 use evener_core::{EngineProfile, Kind, Profile};
 use evener_pipeline::costs::Costs;

@@ -3,13 +3,14 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use evener_core::{EngineProfile, Kind, batch_of};
+use evener_core::{EngineProfile, Kind};
 use evener_pipeline::Load;
 use evener_pipeline::costs::{Costs, EngineCosts};
 use evener_pipeline::policy::{Performed, Processed, Seat, Setting};
 use evener_pipeline::scheduler::{Call, Scheduler, Turn};
 
 use super::processor::Processor;
+use super::worker::{Claim, Phase, Worker, batch, stages};
 use crate::done::{Amount, all_done};
 use crate::{LabError, Rival};
 
@@ -142,93 +143,6 @@ struct Simulation<'a> {
 struct Dispatcher {
     thread: usize,
     jobs: VecDeque<usize>,
-}
-
-struct Worker {
-    engine: usize,
-    thread: usize,
-    /// The thread of its engine's driver.
-    driver: usize,
-    /// The thread that opens the session, and computes for it, once that has taken a while.
-    idle: usize,
-    /// True if the idle thread computes for the session.
-    has_stepped_back: bool,
-    phase: Phase,
-    /// The rest of the claim, batch by batch.
-    stages: VecDeque<Stage>,
-    claim: Option<Claim>,
-    has_session: bool,
-    /// True until the worker finishes a claim.
-    is_cold: bool,
-}
-
-/// The stages of a batch, in microseconds, one after the other.
-#[derive(Clone, Copy)]
-struct Stage {
-    /// The worker's CPU time, and the part of it left for an idle thread.
-    cpu: f64,
-    rest: f64,
-    /// The driver's CPU time.
-    hidden: f64,
-    /// The time in the device.
-    device: f64,
-}
-
-/// A worker's claim, and its times.
-struct Claim {
-    at: f64,
-    cpu_before: f64,
-    /// The lengths of its jobs.
-    jobs: Vec<usize>,
-    /// The number of jobs in a batch.
-    batch: usize,
-    /// True if the scheduler asks for the claim's CPU time and, in `measured`, for the engine's
-    /// work.
-    timed: bool,
-    measured: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Phase {
-    /// The worker has no thread, or its thread has ended.
-    Absent,
-    /// The thread starts, or wakes to ask for tasks.
-    Coming,
-    /// The session is being opened: first on a core, with this much left for an idle thread, and
-    /// then in the device, until a time.
-    Opening(f64),
-    OpeningInDevice(f64),
-    /// The worker waits for a wake-up, or until a time.
-    Waiting(f64),
-    OnCore,
-    /// The driver's thread works for the worker.
-    InDriver,
-    /// The device works until a time.
-    InDevice(f64),
-}
-
-impl Worker {
-    fn new(engine: usize, thread: usize, driver: usize, idle: usize) -> Worker {
-        let (phase, stages) = (Phase::Absent, VecDeque::new());
-        let (claim, has_session, is_cold) = (None, false, true);
-        Worker {
-            engine,
-            thread,
-            driver,
-            idle,
-            has_stepped_back: false,
-            phase,
-            stages,
-            claim,
-            has_session,
-            is_cold,
-        }
-    }
-
-    /// The worker's CPU time so far, in microseconds.
-    fn used(&self, processor: &Processor) -> f64 {
-        processor.used(self.thread) + processor.used(self.idle)
-    }
 }
 
 impl Simulation<'_> {
@@ -528,44 +442,12 @@ fn opening(costs: &EngineCosts) -> Option<Duration> {
     costs.opening().map(micros)
 }
 
-/// The number of these jobs that make a batch.
-fn batch(profile: &EngineProfile, tasks: &[usize]) -> usize {
-    let mean = tasks.iter().sum::<usize>() as f64 / tasks.len().max(1) as f64;
-    batch_of((profile.batch, profile.bytes), mean) as usize
-}
-
 /// The time for which an engine's openings are as urgent as the work, in microseconds.
 const BRIEF: f64 = 10_000.0;
 
 /// The longest that a module's thread may compute at a time before it yields to all others, in
 /// microseconds.
 const LONGEST_COMPUTING: f64 = 4_000.0;
-
-/// The times of a claim's batches.
-fn stages(
-    profile: &EngineProfile,
-    tasks: &[usize],
-    batch: usize,
-    (wall, cpu): (f64, f64),
-    hidden: f64,
-) -> VecDeque<Stage> {
-    let stage = |tasks: &[usize]| {
-        let bytes = tasks.iter().sum::<usize>() / tasks.len();
-        let point = if profile.kind == Kind::Module && !profile.points_at_depth.is_empty() {
-            let at_depth =
-                EngineProfile { points: profile.points_at_depth.clone(), ..profile.clone() };
-            at_depth.cost(bytes)
-        } else {
-            profile.cost(bytes)
-        };
-        // Idle lanes and the fixed part of a device's call take time too.
-        let jobs = if 2 * tasks.len() <= batch { batch.div_ceil(2) } else { batch } as f64;
-        let (on_core, hidden) = (point.cpu_us * cpu, point.hidden_us * hidden);
-        let in_device = (point.wall_us * wall - on_core - hidden).max(0.0);
-        Stage { cpu: jobs * on_core, rest: 0.0, hidden: jobs * hidden, device: jobs * in_device }
-    };
-    tasks.chunks(batch).map(stage).collect()
-}
 
 fn micros(micros: f64) -> Duration {
     Duration::from_nanos((micros * 1000.0).round() as u64)
