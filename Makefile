@@ -1,12 +1,16 @@
 # What can be done with this checkout. `make test` is what CI runs.
 
-.PHONY: build demo test test-nightly test-boards needs build-needs fmt clippy documentation unit-tests dependencies checks bench-tree bench-default bench-threads bench-module bench-tls peers testbed bench-testbed bench-boards bench-processes install install-lab install-c install-tls deb rpm deb-boards check-packages fuzz
+.PHONY: build build-lab demo test test-nightly test-boards needs build-needs fmt clippy documentation unit-tests dependencies checks bench-tree bench-default bench-threads bench-module bench-tls peers testbed bench-testbed bench-boards bench-processes install install-lab install-c install-tls deb rpm deb-boards check-packages fuzz
 
 # Checks of the whole program, each a script that ends with a status; added to `make test`.
 CHECKS := $(sort $(wildcard tests/check-*))
 
 build: build-needs
 	cargo build --locked --release
+
+# The laboratory, and the program that it measures.
+build-lab: build-needs
+	cargo build --locked --release --package evener-cli --package evener-lab
 
 demo: build-needs
 	scripts/demo
@@ -63,22 +67,22 @@ dependencies: needs
 checks: needs
 	scripts/checks unit-tests dependencies $(CHECKS)
 
-bench-tree: build
+bench-tree: build-lab
 	target/release/evener-lab bench tree --svg target/bench-tree.svg
 
 # What the default is worth beside the choices that it is made of: for changes to policies.
-bench-default: build
+bench-default: build-lab
 	scripts/bench-default
 
-bench-threads: build
+bench-threads: build-lab
 	target/release/evener-lab bench threads --svg target/bench-threads.svg
 
 # Cores beside modules that open late, lag or hang; more than an hour.
-bench-module: build
+bench-module: build-lab
 	target/release/evener-lab bench module
 
 # nginx with OpenSSL's own ciphers and with Evener's.
-bench-tls: build
+bench-tls: build-lab
 	bindings/openssl/install target/tls
 	target/release/evener-lab bench tls --provider target/tls/lib/evener/evener.so \
 		--server-cores 0 --client-cores 1 --html target/bench-tls.html
@@ -117,7 +121,7 @@ install: build
 	scripts/install "$(PREFIX)" target/release/evener
 
 # The same for the benchmarks and the simulator.
-install-lab: build
+install-lab: build-lab
 	scripts/install "$(PREFIX)" target/release/evener-lab
 
 # Packages for this machine's architecture, in target/packages.

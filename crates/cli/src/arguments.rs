@@ -2,7 +2,7 @@
 
 use clap::{Command as CommandLine, CommandFactory, Parser, Subcommand};
 use evener::Operation;
-use evener_program::arguments::{Typed, end_with, in_one_line};
+use evener_cli::arguments::{Typed, end_with, in_one_line};
 
 use crate::commands::{
     Completions, Decrypt, Encrypt, Engines, Gate, Keygen, List, Man, Speed, Tls, Verify,

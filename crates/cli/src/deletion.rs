@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal, Write};
 use std::path::PathBuf;
 
-use evener_program::streams;
+use evener_cli::streams;
 
 use crate::progress;
 use crate::summary::count;

@@ -3,7 +3,7 @@
 use std::io;
 
 use evener::{Failure, Listing, Report, shown_json};
-use evener_program::end;
+use evener_cli::end;
 use serde::Serialize;
 use serde_json::json;
 

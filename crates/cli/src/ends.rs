@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use evener::keys::{KeyFile, PipeHead};
 use evener::{Failure, FileError, Operation, StreamSource, StreamTarget};
-use evener_program::streams::{input, output, stdin_was_closed, stdout_was_closed};
+use evener_cli::streams::{input, output, stdin_was_closed, stdout_was_closed};
 
 use crate::options::Telling;
 use crate::trouble::{Trouble, shown};

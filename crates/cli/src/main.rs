@@ -27,13 +27,13 @@ mod trouble;
 mod whole_file;
 
 use arguments::{Command, program};
-use evener_program::witness;
+use evener_cli::witness;
 use help::Page;
 use signals::Signals;
 use trouble::{Ending, Trouble};
 
 fn main() -> ! {
-    evener_program::run("evener", || {
+    evener_cli::run("evener", || {
         match arguments::parse().and_then(|arguments| perform(arguments.command)) {
             Ok(ending) => ending.into(),
             Err(trouble) => trouble.tell(),

@@ -14,8 +14,8 @@ use evener::{
     Control, Failure, FileError, Operation, OperationError, Rejection, Report, is_mount_list,
     is_wrapped_key, shown_json,
 };
+use evener_cli::streams;
 use evener_core::IgnorePoison;
-use evener_program::streams;
 
 use crate::document::{print_failure, print_json};
 use crate::ends::{Ends, Place};

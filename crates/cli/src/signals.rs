@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 
 use evener::Control;
 use evener::engines::await_logins;
+use evener_cli::limits::with_first_limit;
+use evener_cli::{end, witness};
 use evener_core::IgnorePoison;
-use evener_program::limits::with_first_limit;
-use evener_program::{end, witness};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::stdio::stderr;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGXFSZ};

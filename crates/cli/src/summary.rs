@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use evener::{Effort, Notice, Operation, Report};
-use evener_program::messages::print_line;
+use evener_cli::messages::print_line;
 
 use crate::hints;
 use crate::options::Telling;

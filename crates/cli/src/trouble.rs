@@ -8,8 +8,8 @@ use evener::format::FormatError;
 use evener::gate::GateError;
 use evener::keys::KeyError;
 use evener::{EngineError, Failure, FileError, MalformedGlob, shown_error};
-use evener_program::messages;
-pub(crate) use evener_program::messages::{complain, end_by_broken_pipe};
+use evener_cli::messages;
+pub(crate) use evener_cli::messages::{complain, end_by_broken_pipe};
 
 use crate::hints;
 

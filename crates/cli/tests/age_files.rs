@@ -9,7 +9,7 @@ use common::{Fixture, RECIPIENT, has};
 /// A fixture with `plain.age` and `armoured.age`.
 fn fixture() -> Option<Fixture> {
     if !has("age") {
-        evener_skipped::lacking!("there is no program `age`");
+        evener_core::lacking!("there is no program `age`");
         return None;
     }
     let fixture = Fixture::new();

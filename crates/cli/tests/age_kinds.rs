@@ -74,7 +74,7 @@ send("done")
 /// A fixture whose `bin` has the plugin.
 fn fixture_with_plugin() -> Option<Fixture> {
     if !has("python3") {
-        evener_skipped::skipped!("there is no python3 for a plugin");
+        evener_core::skipped!("there is no python3 for a plugin");
         return None;
     }
     let fixture = Fixture::new();
@@ -113,7 +113,7 @@ fn a_plugin_wraps_and_unwraps_keys() {
         run(&fixture, 0, &format!("{path} $evener encrypt -k theirs.age -i plugins tree other"));
         run(&fixture, 0, "$evener verify -k my.key other");
     } else {
-        evener_skipped::lacking!("there is no program `age`");
+        evener_core::lacking!("there is no program `age`");
     }
 }
 
@@ -150,7 +150,7 @@ fn what_is_wrong_with_a_plugin_is_said_in_one_sentence() {
 #[test]
 fn ssh_keys_are_recipients_and_identities() {
     if !has("ssh-keygen") {
-        evener_skipped::lacking!("there is no ssh-keygen (openssh-client)");
+        evener_core::lacking!("there is no ssh-keygen (openssh-client)");
         return;
     }
     let fixture = Fixture::new();
@@ -168,7 +168,7 @@ fn ssh_keys_are_recipients_and_identities() {
         run(&fixture, 0, "$evener encrypt -q --overwrite -k both.age -i id tree/one one");
         run(&fixture, 0, "$evener verify -q -k both.age -i identity one");
         if !has("age") {
-            evener_skipped::lacking!("there is no program `age`");
+            evener_core::lacking!("there is no program `age`");
             continue;
         }
         run(&fixture, 0, "age -d -i id sealed/evener-key.age > opened.key && chmod 600 opened.key");
@@ -188,7 +188,7 @@ fn ssh_keys_are_recipients_and_identities() {
 #[test]
 fn an_ssh_key_with_a_passphrase_asks_for_it() {
     if !has("ssh-keygen") || !has("python3") {
-        evener_skipped::lacking!("there is no ssh-keygen (openssh-client), or no python3");
+        evener_core::lacking!("there is no ssh-keygen (openssh-client), or no python3");
         return;
     }
     let fixture = Fixture::new();
@@ -268,7 +268,7 @@ fn the_key_of_a_pipe_is_read_with_care() {
         let key = run(&fixture, 0, "age -d -i identity key.age");
         assert!(key.output.starts_with(b"evener-key:v1:"), "{key:?}");
     } else {
-        evener_skipped::lacking!("there is no program `age`");
+        evener_core::lacking!("there is no program `age`");
     }
 
     fixture.expect(0, &["encrypt", "-q", "-k", "my.key", "tree/one", "plain.enc"]);

@@ -22,7 +22,7 @@ fn as_stranger(fixture: &Fixture, arguments: &[&str]) -> Ended {
 
 fn fixture_of_stranger() -> Option<Fixture> {
     if !has("setpriv") || !rustix::process::geteuid().is_root() {
-        evener_skipped::skipped!("only root can be another user, with setpriv");
+        evener_core::skipped!("only root can be another user, with setpriv");
         return None;
     }
     let fixture = Fixture::new();

@@ -23,7 +23,7 @@ fn encrypt_with(code: &str) -> Option<Output> {
     compiler.args(["-shared", "-fPIC", "-Wl,-z,nodelete"]);
     compiler.arg(fixture.path("module.c")).arg("-o").arg(fixture.path("module.so"));
     let Ok(compiled) = compiler.output() else {
-        evener_skipped::lacking!("there is no C compiler for a module");
+        evener_core::lacking!("there is no C compiler for a module");
         return None;
     };
     assert!(compiled.status.success(), "{compiled:?}");
@@ -99,7 +99,7 @@ fn run_with_a_gpu_that_hangs(function: &str, command: &[&str]) -> Option<(String
     let mut compiler = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
     compiler.arg(format!("-DHANGS_IN=\"{function}\"")).args(["-shared", "-fPIC", fake, "-o"]);
     let Ok(compiled) = compiler.arg(fixture.path("libcuda.so.1")).output() else {
-        evener_skipped::lacking!("there is no C compiler for a module");
+        evener_core::lacking!("there is no C compiler for a module");
         return None;
     };
     assert!(compiled.status.success(), "{compiled:?}");

@@ -96,7 +96,7 @@ fn a_group_and_a_lease_make_a_gate_of_their_own() {
 #[test]
 fn a_gate_that_is_cut_short_ends_a_process_with_a_message() {
     if !rustix::process::geteuid().is_root() {
-        evener_skipped::skipped!("a group's gate: only root may give a file to any group");
+        evener_core::skipped!("a group's gate: only root may give a file to any group");
         return;
     }
     const GROUP: &str = "54321";

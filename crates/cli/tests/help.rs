@@ -134,7 +134,7 @@ fn the_manual_has_headings_and_examples() {
 #[test]
 fn the_shell_completes_names() {
     if !has("bash") {
-        evener_skipped::lacking!("completions: there is no bash");
+        evener_core::lacking!("completions: there is no bash");
         return;
     }
     let fixture = Fixture::new();

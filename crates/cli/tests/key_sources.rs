@@ -226,7 +226,7 @@ fn a_secret_on_a_read_only_mount_is_taken_with_a_warning() {
     let mount = "mount --bind secrets secrets && mount -o remount,bind,ro secrets";
     fixture.shell("mkdir secrets && cp my.key identity secrets && chmod 444 secrets/*");
     if fixture.shell(&format!("unshare -rm sh -c '{mount}'")).status != Some(0) {
-        evener_skipped::skipped!("a read-only mount: namespaces can't be made here");
+        evener_core::skipped!("a read-only mount: namespaces can't be made here");
         return;
     }
     refused(&fixture, "$evener encrypt -k secrets/my.key tree sealed");

@@ -181,7 +181,7 @@ fn a_file_without_recipients_is_said_to_have_none() {
 #[test]
 fn a_gate_for_anothers_group_leaves_nothing_behind() {
     if !has("setpriv") || !rustix::process::geteuid().is_root() {
-        evener_skipped::skipped!("only root can be another user, with setpriv");
+        evener_core::skipped!("only root can be another user, with setpriv");
         return;
     }
     const GROUP: &str = "54322";

@@ -32,7 +32,7 @@ impl Disk {
                 return Some(disk);
             }
         }
-        evener_skipped::skipped!("nothing can be mounted here");
+        evener_core::skipped!("nothing can be mounted here");
         None
     }
 

@@ -14,7 +14,7 @@ fn run(fixture: &Fixture, status: i32, line: &str) -> Ended {
 
 fn fixture() -> Option<Fixture> {
     if !has("openssl") {
-        evener_skipped::lacking!("there is no program `openssl`");
+        evener_core::lacking!("there is no program `openssl`");
         return None;
     }
     let fixture = Fixture::new();
@@ -73,12 +73,12 @@ fn every_cipher_of_openssl_enc_is_read_and_written() {
     for cipher in evener::EncCipher::all().map(evener::Cipher::Enc) {
         let name = cipher.name();
         if !listed.lines().any(|line| line.strip_prefix('-') == Some(name)) {
-            evener_skipped::skipped!("{name}: this program `openssl` does not have it");
+            evener_core::skipped!("{name}: this program `openssl` does not have it");
             continue;
         }
         let refuses = format!("echo | openssl enc -{name} -k x -provider default -provider legacy");
         if fixture.shell(&format!("{refuses} -pbkdf2 > x.enc")).status != Some(0) {
-            evener_skipped::skipped!("{name}: OpenSSL's legacy provider is not there");
+            evener_core::skipped!("{name}: OpenSSL's legacy provider is not there");
             continue;
         }
         let theirs = format!("-{name} -pbkdf2 -iter 10 -provider default -provider legacy");

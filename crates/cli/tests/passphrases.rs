@@ -32,7 +32,7 @@ fn locked(text: &[u8], passphrase: &str) -> Vec<u8> {
 /// identities `locked-identity`, each with a tree and a key of its own, and `enc` of `openssl enc`.
 fn fixture() -> Option<Fixture> {
     if !has("ssh-keygen") || !has("python3") {
-        evener_skipped::lacking!("there is no ssh-keygen (openssh-client), or no python3");
+        evener_core::lacking!("there is no ssh-keygen (openssh-client), or no python3");
         return None;
     }
     let fixture = Fixture::new();
@@ -166,7 +166,7 @@ fn a_new_key_has_the_passphrase_that_a_person_types() {
 fn openssl_has_its_own_rule() {
     let Some(fixture) = fixture() else { return };
     if !has("openssl") {
-        evener_skipped::lacking!("there is no program `openssl`");
+        evener_core::lacking!("there is no program `openssl`");
         return;
     }
     let ours = format!("{OPENSSL} --passphrase-file odd --iterations 10");

@@ -14,7 +14,7 @@ use serde_json::Value;
 /// if it is an open file, standard input is that file.
 fn in_terminal(fixture: &Fixture, program: &str) {
     if !has("python3") {
-        evener_skipped::lacking!("there is no python3 to make a terminal");
+        evener_core::lacking!("there is no python3 to make a terminal");
         return;
     }
     let mut command = Command::new("python3");

@@ -23,7 +23,7 @@ impl Home {
     /// Returns `None` if the tests run as root and can't switch to another user.
     fn new() -> Option<Home> {
         if geteuid().is_root() && !has("setpriv") {
-            evener_skipped::lacking!("setpriv is not there");
+            evener_core::lacking!("setpriv is not there");
             return None;
         }
         // Making many files is quick in memory, but programs may not run there.
@@ -281,7 +281,7 @@ fn what_a_killed_run_has_left_writable_is_read_only_after_the_next() {
         child.wait().unwrap();
         let mark = getxattr(home.path("sealed/module"), MARK, &mut [0; 9][..]);
         if let (Err(errno), "--overwrite") = (mark, options) {
-            evener_skipped::skipped!("extended attributes: {errno}");
+            evener_core::skipped!("extended attributes: {errno}");
             return;
         }
         assert_ne!(home.modes("sealed"), before, "{options}");
@@ -301,7 +301,7 @@ fn extended_attributes_are_kept_of_what_is_read_only() {
         fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
         for path in [&file, &directory] {
             if let Err(errno) = setxattr(path, "user.note", value.as_bytes(), XattrFlags::empty()) {
-                evener_skipped::skipped!("extended attributes: {errno}");
+                evener_core::skipped!("extended attributes: {errno}");
                 return;
             }
         }

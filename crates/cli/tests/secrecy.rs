@@ -41,7 +41,7 @@ fn a_process_with_keys_leaves_no_core_dump() {
 #[test]
 fn an_ordinary_user_encrypts_and_decrypts() {
     if !rustix::process::geteuid().is_root() || !has("setpriv") {
-        evener_skipped::skipped!(
+        evener_core::skipped!(
             "becoming an ordinary user: this is not root, or there is no setpriv"
         );
         return;
@@ -54,7 +54,7 @@ fn an_ordinary_user_encrypts_and_decrypts() {
     let user = "setpriv --reuid=65534 --regid=65534 --clear-groups";
     for (number, namespace) in ["", "unshare --user --map-root-user"].into_iter().enumerate() {
         if fixture.shell(&format!("{user} {namespace} true")).status != Some(0) {
-            evener_skipped::skipped!("user namespaces: they can't be made here");
+            evener_core::skipped!("user namespaces: they can't be made here");
             continue;
         }
         let line = format!(

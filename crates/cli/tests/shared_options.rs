@@ -76,7 +76,7 @@ fn a_key_is_made_from_files_that_others_may_change_only_on_request() {
 /// run as root.
 fn as_nobody(fixture: &Fixture, line: &str) -> Option<Ended> {
     if !rustix::process::geteuid().is_root() || !common::has("setpriv") {
-        evener_skipped::skipped!("another user's files: this is not root's process");
+        evener_core::skipped!("another user's files: this is not root's process");
         return None;
     }
     let program =

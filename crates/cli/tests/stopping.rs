@@ -190,7 +190,7 @@ fn interrupted_at_random_no_file_is_half_there() {
 #[test]
 fn a_signal_at_the_prompt_leaves_the_terminal_with_its_echo() {
     if !has("python3") {
-        evener_skipped::skipped!("there is no python3 to make a terminal");
+        evener_core::skipped!("there is no python3 to make a terminal");
         return;
     }
     let fixture = Fixture::new();
@@ -226,7 +226,7 @@ for name in ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"]:
 #[test]
 fn keys_of_the_terminal_act_at_the_prompt_as_elsewhere() {
     if !has("python3") {
-        evener_skipped::skipped!("there is no python3 to make a terminal");
+        evener_core::skipped!("there is no python3 to make a terminal");
         return;
     }
     let fixture = Fixture::new();
@@ -317,7 +317,7 @@ fn an_interruption_before_the_work_is_told() {
 #[test]
 fn progress_leaves_the_lines_of_others_alone() {
     if !has("python3") {
-        evener_skipped::skipped!("there is no python3 to make a terminal");
+        evener_core::skipped!("there is no python3 to make a terminal");
         return;
     }
     let fixture = Fixture::new();
@@ -365,7 +365,7 @@ assert b"\r\x1b[Jevener: encrypted 1 file" in shown, shown
 #[test]
 fn who_hangs_up_stops_the_program_unless_it_is_to_go_on() {
     if !gentle_signals().contains(&Signal::HUP) {
-        evener_skipped::skipped!("this test was started to ignore SIGHUP");
+        evener_core::skipped!("this test was started to ignore SIGHUP");
         return;
     }
     let fixture = Fixture::new();
@@ -484,7 +484,7 @@ fn a_file_beyond_the_limit_is_an_error_of_that_file() {
 fn threads_and_memory_that_cant_be_had_are_errors() {
     let fixture = Fixture::new();
     if !has("prlimit") || !has("setpriv") || !rustix::process::geteuid().is_root() {
-        evener_skipped::skipped!("only root can be another user, with prlimit and setpriv");
+        evener_core::skipped!("only root can be another user, with prlimit and setpriv");
         return;
     }
     // The limit of processes does not apply to root.
@@ -520,7 +520,7 @@ fn threads_and_memory_that_cant_be_had_are_errors() {
 #[test]
 fn a_run_with_owners_that_was_stopped_is_resumed() {
     if !rustix::process::geteuid().is_root() {
-        evener_skipped::skipped!("only root may give files to other users");
+        evener_core::skipped!("only root may give files to other users");
         return;
     }
     let fixture = Fixture::new();

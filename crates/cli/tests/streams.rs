@@ -45,7 +45,7 @@ fn a_fifo_is_read_from_beginning_to_end() {
 #[test]
 fn what_a_command_prints_is_a_source() {
     if !has("bash") {
-        evener_skipped::skipped!("there is no bash with its `<(command)`");
+        evener_core::skipped!("there is no bash with its `<(command)`");
         return;
     }
     let fixture = Fixture::new();
@@ -71,7 +71,7 @@ fn a_device_is_read_to_its_end() {
         .into_iter()
         .find(|path| fs::File::open(path).is_ok());
     let Some(device) = device else {
-        evener_skipped::skipped!("there is no block device to read");
+        evener_core::skipped!("there is no block device to read");
         return;
     };
     fixture.expect(0, &["encrypt", "-q", "-k", "my.key", device, "device.enc"]);
@@ -122,7 +122,7 @@ fn a_device_is_written_only_where_nobody_uses_it() {
     let _alone = DEVICES.lock().unwrap();
     let attached = Command::new("losetup").args(["-f", "--show"]).arg(&image).output();
     let Some(attached) = attached.ok().filter(|attached| attached.status.success()) else {
-        evener_skipped::skipped!("there is no loop device to attach a file to");
+        evener_core::skipped!("there is no loop device to attach a file to");
         return;
     };
     let device = String::from_utf8(attached.stdout).unwrap().trim().to_owned();

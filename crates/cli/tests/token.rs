@@ -22,7 +22,7 @@ impl Token {
     /// Returns `None` if SoftHSM or a compiler is not installed.
     fn new() -> Option<Token> {
         let Some(module) = MODULES.iter().map(Path::new).find(|path| path.exists()) else {
-            evener_skipped::lacking!("SoftHSM2 is not installed (Debian: softhsm2)");
+            evener_core::lacking!("SoftHSM2 is not installed (Debian: softhsm2)");
             return None;
         };
         let fixture = Fixture::new();
@@ -30,7 +30,7 @@ impl Token {
         let mut compiler = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
         compiler.args(["-std=c11", "-D_GNU_SOURCE", "-shared", "-fPIC", shim, "-ldl", "-o"]);
         let Ok(compiled) = compiler.arg(fixture.path("shim.so")).output() else {
-            evener_skipped::lacking!("there is no C compiler for a module");
+            evener_core::lacking!("there is no C compiler for a module");
             return None;
         };
         assert!(compiled.status.success(), "{compiled:?}");

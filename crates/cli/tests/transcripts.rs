@@ -16,7 +16,7 @@ fn transcripts() {
             cases.register_bin("openssl", path);
         }
         None => {
-            evener_skipped::lacking!("tests/cmd/openssl.md: there is no program `openssl`");
+            evener_core::lacking!("tests/cmd/openssl.md: there is no program `openssl`");
             cases.skip("tests/cmd/openssl.md");
         }
     }

@@ -91,7 +91,7 @@ fn nothing_is_deleted_unasked() {
     assert!(ended.messages.contains("SRC is no tree"), "{}", ended.messages);
     assert!(fixture.path("sealed/one.enc").exists());
     if !has("python3") {
-        evener_skipped::skipped!("there is no python3 to make a terminal");
+        evener_core::skipped!("there is no python3 to make a terminal");
         return;
     }
     let program = r#"
@@ -185,7 +185,7 @@ impl Image {
                 return Some(made);
             }
         }
-        evener_skipped::skipped!("{} or {} does not work here", make[0], mount[0]);
+        evener_core::skipped!("{} or {} does not work here", make[0], mount[0]);
         None
     }
 }

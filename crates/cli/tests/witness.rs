@@ -63,7 +63,7 @@ fn a_process_group_that_leads_outside_of_the_namespace_will_do() {
     }
     let ended = Ended::of(outer.current_dir(fixture.path(".")));
     if ended.messages.starts_with("unshare:") {
-        evener_skipped::skipped!("this process may make no namespaces: {}", ended.messages.trim());
+        evener_core::skipped!("this process may make no namespaces: {}", ended.messages.trim());
         return;
     }
     assert_eq!(ended.status, Some(0), "{}", ended.messages);
@@ -275,7 +275,7 @@ fn commands_that_look_for_engines_have_a_witness_too() {
     compiler.args(["-D_GNU_SOURCE", "-w", "-shared", "-fPIC", "-o"]);
     compiler.arg(fixture.path("libcuda.so.1")).arg(fixture.path("driver.c"));
     let Ok(compiled) = compiler.output() else {
-        evener_skipped::lacking!("there is no C compiler for a driver");
+        evener_core::lacking!("there is no C compiler for a driver");
         return;
     };
     assert!(compiled.status.success(), "{compiled:?}");

@@ -144,7 +144,7 @@ fn both_processes_stop_and_go_on_together() {
 fn keys_come_from_descriptors_of_the_shell() {
     let fixture = Fixture::new();
     if !has("bash") {
-        evener_skipped::skipped!("there is no bash");
+        evener_core::skipped!("there is no bash");
         return;
     }
     if !build(&fixture, NOTHING) {
@@ -175,7 +175,7 @@ fn python(fixture: &Fixture, program: &str) {
 #[test]
 fn a_shell_stops_it_and_has_it_go_on() {
     if !has("python3") || !has("bash") {
-        evener_skipped::skipped!("there is no python3 or no bash to make a terminal");
+        evener_core::skipped!("there is no python3 or no bash to make a terminal");
         return;
     }
     let fixture = Fixture::new();

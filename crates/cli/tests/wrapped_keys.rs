@@ -30,7 +30,7 @@ fn a_tree_carries_its_wrapped_key() {
 #[test]
 fn age_opens_the_wrapped_key_and_makes_others() {
     if !has("age") {
-        evener_skipped::lacking!("there is no program `age`");
+        evener_core::lacking!("there is no program `age`");
         return;
     }
     let fixture = Fixture::new();

@@ -5,7 +5,8 @@
 //! is one message with its IV; it borrows its input and its output, so the caller owns all data,
 //! and an engine that fails has destroyed nothing.
 //!
-//! This crate has no threads, no input or output and no unsafe code.
+//! This crate has no threads, no input or output (but for tests, with the feature `skips`) and no
+//! unsafe code.
 
 #![forbid(unsafe_code)]
 
@@ -25,6 +26,8 @@ mod profile;
 mod recall;
 mod records;
 mod shown;
+#[cfg(feature = "skips")]
+pub mod skips;
 mod wipe;
 
 pub use batch::emptied;

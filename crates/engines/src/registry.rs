@@ -161,7 +161,7 @@ mod tests {
         for probed in probe_all_raw() {
             match probed.engine {
                 Ok(engine) => crate::conformance::run(&*engine).assert_passed(),
-                Err(error) => evener_skipped::skipped!("{error}"),
+                Err(error) => evener_core::skipped!("{error}"),
             }
         }
     }

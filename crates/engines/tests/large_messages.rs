@@ -13,8 +13,8 @@ fn messages_longer_than_2_gib_are_done() {
     for probed in evener_engines::probe_all() {
         match probed.engine {
             Ok(engine) if is_fit(&*engine) => check(&*engine),
-            Ok(_) => evener_skipped::skipped!("{}: no GCM and CTR on the CPU", probed.name),
-            Err(error) => evener_skipped::skipped!("{error}"),
+            Ok(_) => evener_core::skipped!("{}: no GCM and CTR on the CPU", probed.name),
+            Err(error) => evener_core::skipped!("{error}"),
         }
     }
 }

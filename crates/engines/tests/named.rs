@@ -9,7 +9,7 @@ use std::env;
 fn every_named_engine_conforms() {
     let names = env::var("EVENER_TEST_ENGINES").unwrap_or_default();
     if names.trim().is_empty() {
-        evener_skipped::skipped!("EVENER_TEST_ENGINES names no engine");
+        evener_core::skipped!("EVENER_TEST_ENGINES names no engine");
     }
     for name in names.split_whitespace() {
         let engine = evener_engines::find(name).unwrap_or_else(|error| panic!("{error}"));

@@ -14,7 +14,7 @@ fn the_first_text_is_sealed_as_openssl_seals_it() {
         match DeviceAead::new("gpu:opencl:pocl", cipher, &key) {
             Ok(_) => {}
             Err(AeadError::Engine(EngineError::Unavailable { reason, .. })) => {
-                return evener_skipped::lacking!("{reason} (Debian: pocl-opencl-icd)");
+                return evener_core::lacking!("{reason} (Debian: pocl-opencl-icd)");
             }
             Err(error) => panic!("{cipher}: {error}"),
         }

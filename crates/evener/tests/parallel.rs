@@ -56,7 +56,7 @@ fn check(cipher: Cipher, threads: usize, iv: Iv, length: usize, shift: usize) {
             let parallel = match parallel {
                 Ok(parallel) => parallel,
                 Err(error) => {
-                    evener_skipped::skipped!("{error}");
+                    evener_core::skipped!("{error}");
                     continue;
                 }
             };

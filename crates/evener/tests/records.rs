@@ -27,7 +27,7 @@ fn records_come_back_and_engines_agree() {
         let mut first = None;
         for engine in ENGINES {
             let Ok(mut records) = RecordCipher::with_engine(cipher, &key, engine) else {
-                evener_skipped::skipped!("{engine} does not do {cipher}");
+                evener_core::skipped!("{engine} does not do {cipher}");
                 continue;
             };
             if pads {

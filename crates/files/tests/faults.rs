@@ -194,7 +194,7 @@ fn a_source_that_can_not_be_removed_is_counted_once() {
 fn where_syncfs_does_not_report_failures_each_file_is_synced() {
     // The kernel then reports an old version to the program.
     if std::process::Command::new("setarch").args(["--uname-2.6", "true"]).status().is_err() {
-        evener_skipped::skipped!("there is no setarch");
+        evener_core::skipped!("there is no setarch");
         return;
     }
     let scene = Scene::new(Operation::Encrypt, "cobblestone-256", DURABLE, fill_small);

@@ -126,7 +126,7 @@ fn an_inode_that_is_used_again_is_no_hard_link() {
                 fs::rename(fresh, plain.join(name)).unwrap();
             }
             if !is_reused.load(Ordering::SeqCst) {
-                evener_skipped::skipped!("this file system does not use a number again at once");
+                evener_core::skipped!("this file system does not use a number again at once");
             }
         }
     };
@@ -385,7 +385,7 @@ fn links_of_strangers_in_common_directories_are_not_followed() {
             .all(|name| std::os::unix::fs::lchown(common.join(name), Some(owner), None).is_ok())
     };
     if !give(12_345) {
-        evener_skipped::skipped!("only root can make links of other users");
+        evener_core::skipped!("only root can make links of other users");
         return;
     }
     for (source, names) in [(&file, &planted[..]), (&plain, &["to-tree", "to-tree/", "to-nothing"])]
@@ -430,7 +430,7 @@ fn directories_of_strangers_in_common_directories_are_no_targets() {
     set_mode(&out, 0o777);
     fs::write(plain.join("file"), bytes(100)).unwrap();
     if std::os::unix::fs::chown(&out, Some(12_345), None).is_err() {
-        evener_skipped::skipped!("only root can make directories of other users");
+        evener_core::skipped!("only root can make directories of other users");
         return;
     }
     let run = |source: &Path, target: &Path, options: &Options| {

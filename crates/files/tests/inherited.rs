@@ -58,7 +58,7 @@ fn group_and_mode(path: &Path) -> (u32, u32) {
 fn a_directorys_group_gets_nothing_that_was_not_meant_for_it() {
     let scene = Scene::new();
     if chown(&scene.target, None, Some(STRANGER)).is_err() {
-        evener_skipped::skipped!("only root can give a directory to any group");
+        evener_core::skipped!("only root can give a directory to any group");
         return;
     }
     set_mode(&scene.target, 0o2777);
@@ -97,7 +97,7 @@ fn a_directorys_access_list_gives_nobody_more_than_the_mode() {
     let mut list = 2_u32.to_le_bytes().to_vec();
     list.extend(entries.into_iter().flat_map(|(tag, bits, id)| entry(tag, bits, id)));
     if setxattr(&scene.target, DEFAULT_LIST, &list, XattrFlags::empty()).is_err() {
-        evener_skipped::skipped!("this file system has no access lists");
+        evener_core::skipped!("this file system has no access lists");
         return;
     }
     let has_list = |path: &Path, name: &str| getxattr(path, name, &mut [0_u8; 0][..]).is_ok();

@@ -317,7 +317,7 @@ fn a_symbolic_link_has_an_owner_of_its_own() {
     fs::create_dir(&plain).unwrap();
     symlink("nowhere", plain.join("link")).unwrap();
     if lchown(plain.join("link"), Some(1234), Some(1234)).is_err() {
-        evener_skipped::skipped!("only root gives files away");
+        evener_core::skipped!("only root gives files away");
         return;
     }
     // This includes a link that a run without owners has made.

@@ -166,7 +166,7 @@ fn an_unfinished_directory_that_was_moved_stays_private() {
         if rustix::fs::setxattr(&directory, "user.evener.unfinished", mark.as_bytes(), flags)
             .is_err()
         {
-            evener_skipped::skipped!("attributes: this filesystem has none");
+            evener_core::skipped!("attributes: this filesystem has none");
             return;
         }
     }

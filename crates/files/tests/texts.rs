@@ -117,7 +117,7 @@ fn output_of(program: &str, arguments: &[&str]) -> Option<String> {
             Some(String::from_utf8(output.stdout).unwrap())
         }
         Err(_) => {
-            evener_skipped::lacking!("there is no program `{program}`");
+            evener_core::lacking!("there is no program `{program}`");
             None
         }
     }

@@ -86,7 +86,7 @@ fn a_size_that_is_not_that_of_the_content_is_told() {
         let (shown, content) = (fs::metadata(source).map(|it| it.len()), fs::read(source));
         let differs = shown.is_ok_and(|shown| content.is_ok_and(|it| it.len() as u64 != shown));
         if !differs {
-            evener_skipped::skipped!("there is no special file {}", source.display());
+            evener_core::skipped!("there is no special file {}", source.display());
             continue;
         }
         for remove_source in [false, true] {
@@ -300,7 +300,7 @@ fn a_full_disk_stops_nothing_but_what_does_not_fit() {
         .arg(&small)
         .output();
     if !mount.is_ok_and(|output| output.status.success()) {
-        evener_skipped::skipped!("no filesystem can be mounted here");
+        evener_core::skipped!("no filesystem can be mounted here");
         return;
     }
     let mounted = Mounted(small.clone());
@@ -415,7 +415,7 @@ fn pipes_sockets_and_devices_are_skipped_with_a_notice() {
     let _socket = std::os::unix::net::UnixListener::bind(plain.join("socket")).unwrap();
     match make(&["mknod", "null", "c", "1", "3"]) {
         true => expected.insert(1, "device skipped"),
-        false => evener_skipped::skipped!("devices: this user may not make them"),
+        false => evener_core::skipped!("devices: this user may not make them"),
     }
     for follow_symlinks in [false, true] {
         let options = Options { follow_symlinks, overwrite: true, ..options() };
@@ -483,13 +483,13 @@ fn owners_and_attributes_are_kept_when_asked_for() {
         && set("sub/file", "user.empty", b"").is_ok()
         && set("sub/file", "user.large", &large).is_ok();
     if !xattrs {
-        evener_skipped::skipped!("attributes: this filesystem has none");
+        evener_core::skipped!("attributes: this filesystem has none");
     }
     let owner = std::os::unix::fs::chown(plain.join("setuid"), Some(1234), Some(2345)).is_ok();
     if owner {
         fs::set_permissions(plain.join("setuid"), fs::Permissions::from_mode(0o6755)).unwrap();
     } else {
-        evener_skipped::skipped!("owners: this user may not give files away");
+        evener_core::skipped!("owners: this user may not give files away");
     }
     let options = Options { owner, xattrs, ..options() };
     assert!(encrypt(&plain, &sealed, &options).is_success());

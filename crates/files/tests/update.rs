@@ -591,7 +591,7 @@ fn extended_attributes_that_are_asked_for_later_are_carried_over() {
         rustix::fs::setxattr(path, "user.evener", value, flags)
     };
     if set(&plain.join("file"), b"value").is_err() {
-        evener_skipped::skipped!("the filesystem keeps no extended attributes");
+        evener_core::skipped!("the filesystem keeps no extended attributes");
         return;
     }
     let_time_pass(home.path());

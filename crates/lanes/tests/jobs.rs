@@ -18,7 +18,7 @@ fn random_batches_give_what_the_standard_says() {
     let mut random = Random(11);
     let mut count = 0;
     if available().is_empty() {
-        evener_skipped::skipped!("this CPU can run no kernel");
+        evener_core::skipped!("this CPU can run no kernel");
         return;
     }
     while count < wanted {

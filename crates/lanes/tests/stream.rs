@@ -293,7 +293,7 @@ fn kernels() -> Vec<Kernel> {
     let mut kernels: Vec<_> =
         available().into_iter().filter(|&kernel| Gcm::new(kernel, &[0; 16]).is_some()).collect();
     if kernels.is_empty() {
-        evener_skipped::skipped!("no kernel of SIMD does GCM on this CPU");
+        evener_core::skipped!("no kernel of SIMD does GCM on this CPU");
     }
     kernels.push(Kernel::portable());
     kernels

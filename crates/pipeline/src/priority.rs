@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn threads_that_stepped_back_hurry_where_they_may() {
         if !rustix::process::geteuid().is_root() {
-            evener_skipped::skipped!("only root surely may raise a thread's priority");
+            evener_core::skipped!("only root surely may raise a thread's priority");
             return;
         }
         let before = nice_and_class();
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn a_thread_that_goes_ahead_does_so_for_a_while_and_takes_those_that_it_starts_along() {
         if !rustix::process::geteuid().is_root() {
-            evener_skipped::skipped!("only root surely may raise a thread's priority");
+            evener_core::skipped!("only root surely may raise a thread's priority");
             return;
         }
         let (usual, class) = nice_and_class();

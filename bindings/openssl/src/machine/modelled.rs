@@ -4,11 +4,15 @@
 
 use std::sync::{Arc, OnceLock};
 
+use crate::config::warn;
 use evener_core::{Engine, EngineError};
 use evener_engines::{Watch, check_module, find_module, guard};
-use evener_model::Processor;
+use model::Processor;
 
-use crate::config::warn;
+// The laboratory itself would link an OpenSSL, and the program that loads this has one.
+#[allow(unreachable_pub)]
+#[path = "../../../../lab/src/model/mod.rs"]
+mod model;
 
 static PROCESSOR: OnceLock<Processor> = OnceLock::new();
 
@@ -30,14 +34,14 @@ pub(crate) fn find(
     let Some((module, processor)) = models(selector) else {
         return find_module(selector, reference, watch);
     };
-    let module = evener_model::find(&module, Arc::clone(&reference), warn)?;
-    let reference = evener_model::find(&processor, reference, warn)?;
+    let module = model::find(&module, Arc::clone(&reference), warn)?;
+    let reference = model::find(&processor, reference, warn)?;
     Ok(guard(module, reference, watch))
 }
 
 /// The parameters of a modelled module and of the processor beside it.
 fn models(selector: &str) -> Option<(String, String)> {
-    let module = selector.strip_prefix(evener_model::NAME)?.strip_prefix(':')?;
+    let module = selector.strip_prefix(model::NAME)?.strip_prefix(':')?;
     let (file, _) = module.rsplit_once('#')?;
     Some((module.to_owned(), format!("{file}#cpu")))
 }

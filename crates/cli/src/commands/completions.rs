@@ -1,7 +1,7 @@
 //! `evener completions`
 
 use clap::{Args, Command};
-use evener_program::completions::{self, Shell};
+use evener_cli::completions::{self, Shell};
 
 use crate::trouble::{Ending, Trouble};
 

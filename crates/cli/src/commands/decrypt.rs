@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 
 use clap::Args;
 use evener::Operation;
-use evener_program::streams::output;
+use evener_cli::streams::output;
 
 use crate::ends::Place;
 use crate::keys::{Intent, Keyholder};

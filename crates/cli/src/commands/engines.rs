@@ -13,7 +13,7 @@ use evener::engines::cpu::{self, Crossover};
 use evener::engines::self_test::{self, SelfTest};
 use evener::engines::{Probed, probe_all};
 use evener::{Engine, Kind, shown};
-use evener_program::streams;
+use evener_cli::streams;
 use serde::Serialize;
 
 use crate::document::print_json;

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use clap::{Args, Command};
-use evener_program::man::{find, page};
+use evener_cli::man::{find, page};
 
 use crate::help::{EXIT_STATUS, MEMORY, engine_examples, examples};
 use crate::trouble::{Ending, Trouble};

@@ -8,8 +8,8 @@ use clap::Args;
 use evener::engines::measure::{self, Plan, measure};
 use evener::engines::{EngineProfile, Probed};
 use evener::{Cipher, Direction, Engine, EngineError, Mode};
-use evener_program::messages::print_line;
-use evener_program::values;
+use evener_cli::messages::print_line;
+use evener_cli::values;
 use serde::Serialize;
 
 use crate::document::print_json;

@@ -1,6 +1,6 @@
 //! Examples of every command, for its help and its page of the manual.
 
-use evener_program::help::{Example, Table, example, find};
+use evener_cli::help::{Example, Table, example, find};
 
 /// The examples of a command, by its path, such as `evener gate reset`.
 pub(crate) fn examples(path: &str) -> &'static [Example] {
@@ -247,7 +247,7 @@ const ENGINE_EXAMPLES: &Table = &[
 
 #[cfg(test)]
 mod tests {
-    use evener_program::help::{checks, commands};
+    use evener_cli::help::{checks, commands};
 
     use super::super::Page;
     use super::*;

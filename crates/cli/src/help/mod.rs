@@ -10,7 +10,7 @@ use std::ffi::OsString;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, Command};
-use evener_program::help::{further, listed, section};
+use evener_cli::help::{further, listed, section};
 
 pub(crate) use examples::{engine_examples, examples};
 
@@ -180,7 +180,7 @@ link nor a directory), as where a disk is not mounted. 2: wrong usage or wrong k
 
 #[cfg(test)]
 mod tests {
-    use evener_program::help::{checks, pages};
+    use evener_cli::help::{checks, pages};
 
     use super::*;
     use crate::arguments::program;

@@ -8,9 +8,8 @@ use std::path::{Path, PathBuf};
 use evener::keys::{self, Fingerprint, KeyError};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
-use super::pins::{Pin, Pins};
+use super::pins::{Doubt, Pin, Pins};
 use super::place::KeyPlace;
-use super::wrapped::Doubt;
 use crate::ends::directory_of;
 use crate::trouble::{Trouble, shown};
 

@@ -8,6 +8,7 @@
 //! a fresh key.
 
 use std::ffi::OsStr;
+use std::fmt;
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
@@ -17,6 +18,8 @@ use std::path::PathBuf;
 
 use evener::keys::Fingerprint;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+
+use crate::trouble::shown;
 
 /// The directory of the pins: `XDG_STATE_HOME/evener/keys`, or the same below `.local/state` in
 /// the home directory. `None` where there is neither.
@@ -29,6 +32,36 @@ pub(super) struct Pin {
     pub(super) audience: String,
     /// The place that it was made for.
     pub(super) place: PathBuf,
+}
+
+/// The reason why a key is not used to encrypt.
+pub(super) enum Doubt {
+    /// It may be anybody's.
+    Unknown,
+    /// It is this user's, and was made for another place.
+    Elsewhere(PathBuf),
+    /// It is this user's and belongs to this place, but was not made for those that were named.
+    OtherAudience,
+}
+
+impl fmt::Display for Doubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Doubt::Unknown => f.write_str(
+                "it may be somebody else's: nothing shows that you made it on this machine, and \
+                 whoever can write there could have put it there to read what you encrypt",
+            ),
+            Doubt::Elsewhere(place) => write!(
+                f,
+                "you made it for another place ({}), and whoever can open it there could have \
+                 put it here to read what you encrypt",
+                shown(place)
+            ),
+            Doubt::OtherAudience => {
+                f.write_str("you did not make it for the recipients or the passphrase given now")
+            }
+        }
+    }
 }
 
 impl Pins {

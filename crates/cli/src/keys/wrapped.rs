@@ -1,7 +1,6 @@
 //! The key that encrypts or opens the files beside wrapped keys.
 
 use std::collections::HashSet;
-use std::fmt;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -12,7 +11,7 @@ use evener::keys::{KeyError, KeyFile, KeyFormat, KeyMaterial};
 use evener::wrapped_key_name;
 
 use super::fresh::FreshKey;
-use super::pins::Pins;
+use super::pins::{Doubt, Pins};
 use super::place::KeyPlace;
 use super::wrap::Wrapping;
 use super::{Keyholder, check_format};
@@ -84,36 +83,6 @@ struct Found {
     refusal: Option<KeyError>,
     /// The first key that others may be able to open, and the reason.
     left_alone: Option<(PathBuf, Doubt)>,
-}
-
-/// The reason why a key is not used to encrypt.
-pub(super) enum Doubt {
-    /// It may be anybody's.
-    Unknown,
-    /// It is this user's, and was made for another place.
-    Elsewhere(PathBuf),
-    /// It is this user's and belongs to this place, but was not made for those that were named.
-    OtherAudience,
-}
-
-impl fmt::Display for Doubt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Doubt::Unknown => f.write_str(
-                "it may be somebody else's: nothing shows that you made it on this machine, and \
-                 whoever can write there could have put it there to read what you encrypt",
-            ),
-            Doubt::Elsewhere(place) => write!(
-                f,
-                "you made it for another place ({}), and whoever can open it there could have \
-                 put it here to read what you encrypt",
-                shown(place)
-            ),
-            Doubt::OtherAudience => {
-                f.write_str("you did not make it for the recipients or the passphrase given now")
-            }
-        }
-    }
 }
 
 /// Looks for a key of this user's. Anybody who can write to the place can put their own keys there,

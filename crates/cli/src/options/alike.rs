@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use clap::Command;
-use evener_program::help::commands;
+use evener_cli::help::commands;
 
 use crate::arguments::program;
 use crate::help::Page;

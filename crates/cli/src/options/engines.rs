@@ -8,7 +8,7 @@ use clap::Args;
 use evener::engines::loads_foreign_code;
 use evener::gate::{Discipline, GateOptions, Scope, Turns, Wait};
 use evener::{Evener, KeyRing, Options, PolicyName};
-use evener_program::{streams, values as named};
+use evener_cli::{streams, values as named};
 use zeroize::Zeroizing;
 
 use super::{Telling, values};

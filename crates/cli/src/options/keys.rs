@@ -268,7 +268,7 @@ pub(crate) struct OpensslOptions {
     /// The cipher, under the name that `openssl enc` gives it, such as aes-256-cbc, aes256 or
     /// chacha20: all in ECB, CBC, CFB, OFB and CTR mode that the library has
     #[arg(long, value_name = "NAME", ignore_case = true,
-        value_parser = evener_program::values::cipher_of_openssl_enc(), hide_possible_values = true,
+        value_parser = evener_cli::values::cipher_of_openssl_enc(), hide_possible_values = true,
         help_heading = "With --format openssl")]
     pub(crate) cipher: Option<Cipher>,
     /// The iterations of PBKDF2, which makes the key of the passphrase (`openssl enc -pbkdf2

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
 
 use evener::{Failure, FileOutcome, Report, shown_error, shown_json};
+use evener_cli::streams::output;
 use evener_core::IgnorePoison;
-use evener_program::streams::output;
 use serde::Serialize;
 
 use super::gauge::Reading;

@@ -15,7 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use evener::{Control, Failure, Operation, Report, Total};
-use evener_program::streams::output;
+use evener_cli::streams::output;
 
 use crate::ends::Place;
 use crate::options::Telling;

@@ -5,7 +5,7 @@ use std::io;
 use std::process::{Child, Command};
 use std::thread;
 
-use evener_program::limits::with_first_limit;
+use evener_cli::limits::with_first_limit;
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::iterator::Signals as Arriving;
 

@@ -25,12 +25,12 @@ pub fn build(fixture: &Fixture, code: &str) -> bool {
     // The library must not be unloaded before the end.
     compiler.arg(fixture.path("counting.so")).args(["-lcrypto", "-lpthread", "-Wl,-z,nodelete"]);
     let Ok(compiled) = compiler.output() else {
-        evener_skipped::lacking!("there is no C compiler for a provider");
+        evener_core::lacking!("there is no C compiler for a provider");
         return false;
     };
     let complaint = String::from_utf8_lossy(&compiled.stderr);
     if complaint.contains("core_dispatch.h: No such file") || complaint.contains("find -lcrypto") {
-        evener_skipped::lacking!(
+        evener_core::lacking!(
             "the system's OpenSSL 3 is not there to build a provider (libssl-dev)"
         );
         return false;

@@ -70,7 +70,7 @@ impl Session for Failing {
 #[test]
 fn a_calibration_is_of_every_cipher_that_both_do() {
     let Ok(lanes) = find_lanes("") else {
-        evener_skipped::skipped!("there is no engine lanes here");
+        evener_core::skipped!("there is no engine lanes here");
         return;
     };
     let crossovers = calibrate("").unwrap();

@@ -128,7 +128,7 @@ mod tests {
                 let is_legacy = legacy.iter().any(|start| cipher.name().starts_with(start));
                 let may_be_absent = is_legacy && cfg!(feature = "system-openssl");
                 assert!(may_be_absent, "{cipher} is not offered");
-                evener_skipped::skipped!("{cipher}: the system's OpenSSL has no legacy provider");
+                evener_core::skipped!("{cipher}: the system's OpenSSL has no legacy provider");
                 continue;
             }
             let bytes: Vec<u8> = (0..64).collect();

@@ -422,7 +422,7 @@ mod tests {
         let path = directory.path().join("key");
         create(&path, b"secret").unwrap();
         if std::os::unix::fs::chown(&path, Some(4321), None).is_err() {
-            evener_skipped::lacking!("only root can give a file to another user");
+            evener_core::lacking!("only root can give a file to another user");
             return;
         }
         let message =

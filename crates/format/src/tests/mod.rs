@@ -113,7 +113,7 @@ fn is_available(cipher: Cipher) -> bool {
     }
     let available = Algorithm::fetch(None, cipher.name(), None).is_ok();
     if !available {
-        evener_skipped::skipped!("this OpenSSL has no {cipher}");
+        evener_core::skipped!("this OpenSSL has no {cipher}");
     }
     available
 }

@@ -312,7 +312,7 @@ fn resets_at_once_leave_one_gate(directory: &Path) {
 
 fn another_users_directory_is_refused(directory: &Path) {
     if !rustix::process::geteuid().is_root() {
-        evener_skipped::skipped!(
+        evener_core::skipped!(
             "another user's directory: only root can give a file to another user"
         );
         return;

@@ -366,7 +366,7 @@ mod tests {
                     way.done();
                 }
             }
-            None => evener_skipped::skipped!("this kernel tells of no pressure"),
+            None => evener_core::skipped!("this kernel tells of no pressure"),
         }
     }
 }

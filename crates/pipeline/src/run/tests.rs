@@ -209,7 +209,7 @@ impl Work for NiceValues {
 #[test]
 fn a_modules_worker_goes_before_those_that_compute_and_before_no_other_program() {
     if !rustix::process::geteuid().is_root() {
-        evener_skipped::skipped!("only root surely may raise a thread's priority");
+        evener_core::skipped!("only root surely may raise a thread's priority");
         return;
     }
     let kind = |name: &str, kind| -> Arc<dyn Engine> {

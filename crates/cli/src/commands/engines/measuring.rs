@@ -9,7 +9,7 @@ use clap::Args;
 use evener::engines::measure::{self, Plan, measure};
 use evener::engines::{Profile, cpu};
 use evener::{Cipher, Direction, Engine};
-use evener_program::values;
+use evener_cli::values;
 
 use super::costs;
 use crate::options::retry_pins;

@@ -12,7 +12,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use super::config::plain;
 use super::loaded::Loaded;
 use super::services::{SERVICES, Service};
-use super::setting::{HEAD, Plan};
+use super::setting::{HEAD, Plan, below};
 use crate::trouble::{Ending, Trouble, complain, shown};
 use crate::whole_file;
 
@@ -159,11 +159,6 @@ fn program(root: &Path) -> Result<String, Trouble> {
     let own = env::current_exe().and_then(|path| path.canonicalize()).unwrap_or_default();
     let within = own.strip_prefix(root).map(|path| Path::new("/").join(path));
     plain(&within.unwrap_or_else(|_| "/usr/bin/evener".into()))
-}
-
-/// An absolute path below a root directory.
-pub(super) fn below(root: &Path, path: &Path) -> PathBuf {
-    root.join(path.strip_prefix("/").unwrap_or(path))
 }
 
 /// Refuses to change a file that somebody else wrote.

@@ -4,7 +4,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::config::plain;
-use super::enable::below;
 use super::services::{Service, Setting};
 use crate::trouble::{Trouble, shown};
 
@@ -179,6 +178,11 @@ impl<'p> Plan<'p> {
         let text = text.unwrap_or_default();
         text.split(|&byte| byte == b'\n').any(|line| line.starts_with(b"dovecot_config_version"))
     }
+}
+
+/// An absolute path below a root directory.
+pub(super) fn below(root: &Path, path: &Path) -> PathBuf {
+    root.join(path.strip_prefix("/").unwrap_or(path))
 }
 
 /// Commands that add a line to a file, and that remove it again.

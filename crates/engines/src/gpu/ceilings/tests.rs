@@ -1,7 +1,7 @@
 //! On PoCL, whose figures mean nothing, and on the fake CUDA driver.
 
+use evener_core::lacking;
 use evener_core::{Cipher, Direction};
-use evener_skipped::lacking;
 
 use super::*;
 use crate::gpu::cuda::tests::fake_gpu;

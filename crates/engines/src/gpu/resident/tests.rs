@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use evener_skipped::lacking;
+use evener_core::lacking;
 
 use super::*;
 

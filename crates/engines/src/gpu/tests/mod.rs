@@ -20,7 +20,7 @@ fn device() -> Option<Arc<dyn Device>> {
     match super::probe::device("opencl:pocl") {
         Ok(device) => Some(device),
         Err(reason) => {
-            evener_skipped::lacking!("{reason} (Debian: pocl-opencl-icd, ocl-icd-libopencl1)");
+            evener_core::lacking!("{reason} (Debian: pocl-opencl-icd, ocl-icd-libopencl1)");
             None
         }
     }
@@ -33,7 +33,7 @@ fn layouts() -> Vec<Arc<dyn Device>> {
     let narrow = Arc::new(sys::Narrow::new(Arc::clone(&device)));
     assert!(!takes_wide_tables(narrow.properties()));
     if !takes_wide_tables(device.properties()) {
-        evener_skipped::lacking!("a device with 128 KiB of local memory");
+        evener_core::lacking!("a device with 128 KiB of local memory");
         return vec![narrow];
     }
     vec![device, narrow]

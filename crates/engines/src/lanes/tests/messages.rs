@@ -12,7 +12,7 @@ use crate::lanes::probe;
 pub(super) fn engines() -> Vec<Arc<dyn Engine>> {
     let kernels = evener_lanes::available();
     if kernels.is_empty() {
-        evener_skipped::skipped!("this CPU can run no kernel");
+        evener_core::skipped!("this CPU can run no kernel");
     }
     let probe = |name| probe(name).expect("the kernel can run here").remove(0);
     kernels.into_iter().map(|kernel| probe(kernel.name())).collect()

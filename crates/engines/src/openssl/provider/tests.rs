@@ -35,13 +35,13 @@ fn build(directory: &Path) -> Option<Arc<dyn Engine>> {
     let output = match compiler.output() {
         Ok(output) => output,
         Err(_) => {
-            evener_skipped::lacking!("there is no C compiler for the provider");
+            evener_core::lacking!("there is no C compiler for the provider");
             return None;
         }
     };
     let complaint = String::from_utf8_lossy(&output.stderr);
     if complaint.contains("core_dispatch.h: No such file") || complaint.contains("find -lcrypto") {
-        evener_skipped::lacking!(
+        evener_core::lacking!(
             "the system's OpenSSL 3 is not there to build a provider (libssl-dev)"
         );
         return None;
@@ -113,7 +113,7 @@ fn the_legacy_provider_does_blowfish_and_nothing_else() {
         Ok(mut engines) => engines.remove(0),
         Err(error) if cfg!(feature = "vendored-openssl") => panic!("{error}"),
         Err(error) => {
-            evener_skipped::skipped!("{error}");
+            evener_core::skipped!("{error}");
             return;
         }
     };

@@ -22,7 +22,7 @@ pub(super) const PIN: &str = "648219";
 /// test's own name below this folder; `settings` go to [`Home::shim`].
 pub(super) fn with_token(test: &str, settings: &[(&str, &str)], body: fn(&Home)) {
     let Some(module) = MODULES.iter().map(Path::new).find(|path| path.exists()) else {
-        evener_skipped::lacking!("SoftHSM2 is not installed (Debian: softhsm2)");
+        evener_core::lacking!("SoftHSM2 is not installed (Debian: softhsm2)");
         return;
     };
     if let Some(directory) = env::var_os(HOME) {
@@ -112,7 +112,7 @@ pub(super) fn compile(source: &str, directory: &Path) -> Option<PathBuf> {
     compiler.args(["-std=c11", "-D_GNU_SOURCE", "-shared", "-fPIC"]);
     compiler.arg(format!("{folder}{source}")).args(["-ldl", "-o"]).arg(&module);
     let Ok(output) = compiler.output() else {
-        evener_skipped::lacking!("there is no C compiler for the module {source}");
+        evener_core::lacking!("there is no C compiler for the module {source}");
         return None;
     };
     assert!(output.status.success(), "{}", text(&output));

@@ -297,7 +297,7 @@ fn age_program() -> Option<&'static str> {
     match found {
         Ok(status) if status.success() => Some("age"),
         _ => {
-            evener_skipped::lacking!("the program `age` is not installed");
+            evener_core::lacking!("the program `age` is not installed");
             None
         }
     }
@@ -388,7 +388,7 @@ fn recipients_that_others_may_change_are_refused() {
     }
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
     if std::os::unix::fs::chown(&path, Some(4321), None).is_err() {
-        evener_skipped::lacking!("only root can give a file to another user");
+        evener_core::lacking!("only root can give a file to another user");
         return;
     }
     let error = Recipient::read_file(&path, &NoUnlock).unwrap_err();

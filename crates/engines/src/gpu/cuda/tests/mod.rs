@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
+use evener_core::lacking;
 #[cfg(feature = "openssl")]
 use evener_core::{
     Cipher, Direction, Engine, EngineError, Iv, Job, Key, Outcome, SessionRequest, WipedBuffer,
 };
-use evener_skipped::lacking;
 
 use super::*;
 use crate::gpu::device::{Buffer, Place};
