@@ -39,7 +39,6 @@ pub mod measure;
 mod misfit;
 #[cfg(feature = "openssl")]
 mod openssl;
-mod parts;
 mod patience;
 mod pkcs11;
 mod probing;

@@ -10,9 +10,10 @@
 
 use std::sync::Arc;
 
+use evener_core::parts::Parts;
 use evener_core::{
-    Cipher, Direction, EngineError, Job, Key, Mode, Outcome, Padding, Rejection, Session,
-    SessionRequest, padding, wipe,
+    Cipher, Direction, EngineError, Job, Key, LoadedKey, Mode, Outcome, Padding, Rejection,
+    Session, SessionRequest, padding, wipe,
 };
 
 use super::device::{Device, DeviceError};
@@ -21,8 +22,6 @@ use super::plan::{self, KeyChoice, Limits, Plan, Shape, Way};
 use super::steps::Steps;
 use super::straight::Ways;
 use super::sys::{Channel, Sizes, Stretch};
-use crate::parts::Parts;
-use crate::serial::LoadedKey;
 
 pub(super) struct GpuSession {
     engine: String,

@@ -2,11 +2,12 @@
 //!
 //! The IV of the next part is computed here, because not every driver returns it.
 
-use evener_core::{Cipher, Direction, Iv, Job, Mode, Padding, Rejection, padding};
 use zeroize::Zeroizing;
 
+use crate::{Cipher, Direction, Iv, Job, Mode, Padding, Rejection, padding};
+
 /// The progress of a message.
-pub(crate) struct Parts {
+pub struct Parts {
     cipher: Cipher,
     direction: Direction,
     /// The finished part of the output, in bytes.
@@ -19,24 +20,25 @@ pub(crate) struct Parts {
 }
 
 /// A part of a message: whole blocks, unless it is the last.
-pub(crate) struct Part<'m> {
-    pub(crate) iv: Iv,
+pub struct Part<'m> {
+    /// The IV that continues the part before.
+    pub iv: Iv,
     /// The message's bytes in this part.
-    pub(crate) message: &'m [u8],
+    pub message: &'m [u8],
     /// As long as the message, plus the padding, if any. Never empty.
-    pub(crate) output: &'m mut [u8],
+    pub output: &'m mut [u8],
     block: usize,
 }
 
 impl Parts {
     /// The parts of a checked job.
-    pub(crate) fn of(job: &Job<'_>, cipher: Cipher, direction: Direction) -> Parts {
+    pub fn of(job: &Job<'_>, cipher: Cipher, direction: Direction) -> Parts {
         let length = job.output_length(cipher, direction);
         Parts { cipher, direction, done: 0, length, iv: job.iv, following: None }
     }
 
     /// The next part, of at most `most` bytes, which is a number of whole blocks.
-    pub(crate) fn next<'m>(&mut self, job: &'m mut Job<'_>, most: usize) -> Option<Part<'m>> {
+    pub fn next<'m>(&mut self, job: &'m mut Job<'_>, most: usize) -> Option<Part<'m>> {
         let end = self.length.min(self.done.saturating_add(most));
         self.following = match (self.cipher.mode(), self.direction) {
             (Mode::Cbc, Direction::Decrypt) => {
@@ -49,11 +51,7 @@ impl Parts {
 
     /// The parts that can be processed now, in any order: all remaining ones, or only the next if
     /// each part needs the previous result.
-    pub(crate) fn ready<'m>(
-        &self,
-        job: &'m mut Job<'_>,
-        most: usize,
-    ) -> impl Iterator<Item = Part<'m>> {
+    pub fn ready<'m>(&self, job: &'m mut Job<'_>, most: usize) -> impl Iterator<Item = Part<'m>> {
         let &Parts { cipher, direction, done, length, iv, .. } = self;
         let (mode, block) = (cipher.mode(), cipher.block_length());
         let is_chain = (mode, direction) == (Mode::Cbc, Direction::Encrypt);
@@ -74,7 +72,7 @@ impl Parts {
 
     /// Advances by `length` bytes that were processed. With 0, as for a message that must wait,
     /// nothing changes.
-    pub(crate) fn advance(&mut self, job: &Job<'_>, length: usize) {
+    pub fn advance(&mut self, job: &Job<'_>, length: usize) {
         self.done += length;
         if length == 0 || self.done == self.length {
             return;
@@ -92,12 +90,12 @@ impl Parts {
     }
 
     /// The IV of the next part.
-    pub(crate) fn iv(&self) -> Iv {
+    pub fn iv(&self) -> Iv {
         self.iv
     }
 
     /// Removes the padding from a message whose parts are all done, and returns its length.
-    pub(crate) fn finish(&self, job: &Job<'_>) -> Result<usize, Rejection> {
+    pub fn finish(&self, job: &Job<'_>) -> Result<usize, Rejection> {
         let length = self.length;
         if job.padding == Padding::None || self.direction == Direction::Encrypt {
             return Ok(length);
@@ -108,13 +106,14 @@ impl Parts {
 }
 
 impl<'m> Part<'m> {
-    pub(crate) fn is_padded(&self) -> bool {
+    /// Returns whether the output is longer than the message.
+    pub fn is_padded(&self) -> bool {
         self.message.len() < self.output.len()
     }
 
     /// The part's input in two slices: whole blocks of the message, and the block with the padding,
     /// which is built in `last` (empty without padding).
-    pub(crate) fn input<'i>(&self, last: &'i mut LastBlock) -> [&'i [u8]; 2]
+    pub fn input<'i>(&self, last: &'i mut LastBlock) -> [&'i [u8]; 2]
     where
         'm: 'i,
     {
@@ -128,18 +127,18 @@ impl<'m> Part<'m> {
     }
 
     /// Copies the part's input to a buffer of the output's length.
-    pub(crate) fn copy_input(&self, data: &mut [u8]) {
+    pub fn copy_input(&self, data: &mut [u8]) {
         copy(self.message, self.block, data);
     }
 
     /// Copies the part's input to its output.
-    pub(crate) fn copy_input_to_output(&mut self) {
+    pub fn copy_input_to_output(&mut self) {
         copy(self.message, self.block, self.output);
     }
 }
 
 /// Buffer for a block with padding.
-pub(crate) type LastBlock = Zeroizing<[u8; LONGEST_BLOCK]>;
+pub type LastBlock = Zeroizing<[u8; LONGEST_BLOCK]>;
 
 fn copy(message: &[u8], block: usize, data: &mut [u8]) {
     if message.len() == data.len() {
@@ -157,44 +156,14 @@ fn last_block(before: &[u8], block: usize) -> Iv {
 }
 
 /// The length of a counter block in bytes.
-pub(crate) const COUNTER_BLOCK: usize = 16;
+pub const COUNTER_BLOCK: usize = 16;
 
 /// The longest block of a cipher that pads, in bytes.
 const LONGEST_BLOCK: usize = 16;
 
-#[cfg(all(test, feature = "openssl"))]
+#[cfg(test)]
 mod tests {
-    use evener_core::{Key, SessionRequest};
-
     use super::*;
-
-    /// Processes a message in parts with an engine that does not divide messages.
-    fn in_parts(job: &mut Job<'_>, cipher: Cipher, direction: Direction, at_once: bool) -> usize {
-        let engine = crate::find("openssl").unwrap();
-        let key = Key::new(&[9; 16]).unwrap();
-        let request = SessionRequest { cipher, direction, key: Some(&key) };
-        let mut session = engine.open(&request).unwrap();
-        let mut perform = |part: Part<'_>| {
-            let mut last = Zeroizing::new([0; LONGEST_BLOCK]);
-            let input = part.input(&mut last).concat();
-            let mut copied = vec![0; part.output.len()];
-            part.copy_input(&mut copied);
-            assert_eq!(input, copied);
-            session.process(&mut [Job::new(part.iv, &input, part.output)]).unwrap();
-            input.len()
-        };
-        let mut parts = Parts::of(job, cipher, direction);
-        loop {
-            let done: usize = match at_once {
-                true => parts.ready(job, 48).map(&mut perform).sum(),
-                false => parts.next(job, 48).map_or(0, &mut perform),
-            };
-            if done == 0 {
-                return parts.finish(job).unwrap();
-            }
-            parts.advance(job, done);
-        }
-    }
 
     #[test]
     fn a_message_that_waits_keeps_its_iv() {
@@ -212,37 +181,6 @@ mod tests {
                 parts.advance(&job, 0);
                 assert_eq!(parts.iv(), next);
                 assert_eq!(next.bytes().len(), 16);
-            }
-        }
-    }
-
-    #[test]
-    fn parts_make_the_whole() {
-        let engine = crate::find("openssl").unwrap();
-        let key = Key::new(&[9; 16]).unwrap();
-        let message: Vec<u8> = (0..=255).collect();
-        for cipher in [Cipher::Aes128Ecb, Cipher::Aes128Cbc, Cipher::Aes128Ctr] {
-            let iv = Iv::new(&[0xFF; 16][..cipher.iv_length()]).unwrap();
-            let pads = cipher.block_length() > 1;
-            let padding = if pads { Padding::Pkcs7 } else { Padding::None };
-            for length in [0, 1, 15, 16, 47, 48, 49, 96, 250] {
-                let input = &message[..length];
-                let request =
-                    SessionRequest { cipher, direction: Direction::Encrypt, key: Some(&key) };
-                let mut whole = vec![0; length + 16];
-                let mut batch = [Job { padding, ..Job::new(iv, input, &mut whole) }];
-                engine.open(&request).unwrap().process(&mut batch).unwrap();
-                for at_once in [false, true] {
-                    let mut sealed = vec![0; length + 16];
-                    let mut job = Job { padding, ..Job::new(iv, input, &mut sealed) };
-                    let written = in_parts(&mut job, cipher, Direction::Encrypt, at_once);
-                    sealed.truncate(written);
-                    assert_eq!(sealed, whole[..written], "{cipher} {length}");
-                    let mut opened = vec![0; written];
-                    let mut job = Job { padding, ..Job::new(iv, &sealed, &mut opened) };
-                    let written = in_parts(&mut job, cipher, Direction::Decrypt, at_once);
-                    assert_eq!(opened[..written], *input, "{cipher} {length}");
-                }
             }
         }
     }
