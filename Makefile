@@ -28,7 +28,7 @@ test:
 test-nightly: needs
 	EVENER_LANES_MESSAGES=1000000 cargo test --locked --release -p evener-lanes --tests
 	EVENER_LANES_MESSAGES=1000000 cargo test --locked --release -p evener-engines --lib lanes::
-	EVENER_GPU_BATCHES=200000 cargo test --locked --release -p evener-engines --lib gpu::
+	EVENER_GPU_BATCHES=200000 cargo test --locked --release -p evener-gpu --lib
 
 # Everything on the boards' processors, under emulation.
 test-boards: needs
@@ -50,7 +50,7 @@ clippy: needs
 # The pages of the library crates that users read.
 documentation: needs
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --lib --package=evener \
-		$(patsubst %,--package=evener-%,core lanes gate engines pipeline format files)
+		$(patsubst %,--package=evener-%,core lanes gate gpu engines pipeline format files)
 
 # Tests send SIGHUP and SIGQUIT, which a caller such as nohup may have had this ignore.
 unit-tests: needs

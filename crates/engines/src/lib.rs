@@ -30,10 +30,8 @@ mod features;
 mod foreign;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
-#[cfg(target_os = "linux")]
+#[cfg(feature = "gpu")]
 mod gpu;
-#[cfg(target_os = "linux")]
-pub use gpu::{ceilings, resident};
 pub mod lanes;
 pub mod measure;
 mod misfit;

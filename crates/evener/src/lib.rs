@@ -52,13 +52,15 @@
 //!
 //! # Features
 //! `vendored-openssl` (default) builds OpenSSL 3.6 or later and links it statically;
-//! `system-openssl` links the distribution's (with `default-features = false`).
+//! `system-openssl` links the distribution's (with `default-features = false`). `gpu` (default) has
+//! the engine of that name, and the module.
 
 #![forbid(unsafe_code)]
 
 mod aead;
 mod content;
 mod evener;
+#[cfg(feature = "gpu")]
 pub mod gpu;
 pub mod hazmat;
 mod nonce;
