@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use evener_core::{EngineError, shown_text};
 
-pub(crate) use super::sys::Pinned;
+pub(crate) use super::lent::Pinned;
 
 /// A device that a backend has found. Many threads use it, and each opens its own streams.
 pub(crate) trait Device: Send + Sync {
@@ -79,7 +79,6 @@ impl Properties {
 ///
 /// After an error the state of the queued commands is unknown. The caller drops the stream, and
 /// opens another for the next batch.
-#[allow(dead_code, reason = "memory of callers comes with the interface for it")]
 pub(crate) trait Stream: Send {
     /// Allocates device memory, all zero, aligned to at least 256 bytes.
     ///
@@ -91,20 +90,13 @@ pub(crate) trait Stream: Send {
     /// CUDA, a `cl_mem` of OpenCL. It is neither set to zero nor released with the stream.
     ///
     /// # Safety
-    /// The memory must be this device's, hold `bytes` bytes, and stay allocated until the buffer is
-    /// [released](Stream::release) or the stream is dropped. No other code may use the bytes that
-    /// queued commands read or write until [`Stream::finish`] returns.
+    /// The memory must be this device's, hold `bytes` bytes, and stay allocated until the stream is
+    /// dropped. No other code may use the bytes that queued commands read or write until
+    /// [`Stream::finish`] returns.
     ///
     /// # Errors
     /// When the device refuses it.
     unsafe fn wrap(&mut self, address: u64, bytes: usize) -> Result<Buffer, DeviceError>;
-
-    /// Waits for all queued commands, then wipes (unless it was wrapped) and releases a buffer. An
-    /// unknown buffer is ignored.
-    ///
-    /// # Errors
-    /// When a queued command failed.
-    fn release(&mut self, buffer: Buffer) -> Result<(), DeviceError>;
 
     /// Copies `length` bytes of host memory to a place in a buffer.
     ///
@@ -180,7 +172,7 @@ pub(crate) trait Stream: Send {
     fn finish(&mut self) -> Result<(), DeviceError>;
 }
 
-/// Device memory of one stream. Numbers are not reused after a release.
+/// Device memory of one stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Buffer(pub(crate) u32);
 

@@ -11,17 +11,20 @@
 //!
 //! | file | holds |
 //! |---|---|
+//! | `bay.rs` | packs a part of a batch, has it computed, unpacks |
 //! | `ceilings/` | the limits of a device and its bus, for benchmarks |
 //! | `cuda/`, `opencl/` | the backends |
 //! | `device.rs` | the engine's interface to a backend |
 //! | `kernels/` | the source of the device's kernels |
-//! | `lent.rs` | page-locked memory for workers' buffers |
-//! | `plan.rs` | the layout of a batch in memory |
+//! | `lent/` | page-locked memory for workers' buffers |
+//! | `plan/` | the layout of a batch in memory |
 //! | `steps.rs` | the kernels that a part of a batch needs |
 //! | `resident/` | texts that stay in a device's memory |
-//! | `session.rs` | packs, starts, waits, unpacks |
+//! | `session.rs` | divides a batch between two bays |
 //! | `straight.rs` | the messages that are not packed |
+//! | `sys.rs` | copies between memory of the host and a device |
 
+mod bay;
 pub mod ceilings;
 mod cuda;
 mod device;

@@ -6,9 +6,8 @@
 
 use evener_core::{Cipher, Direction, Job, Outcome, Padding};
 
-use super::lent::{Lending, Now};
-use super::plan::BLOCK;
-use super::sys::Lease;
+use super::kernels::BLOCK;
+use super::lent::{Lease, Lending, Now};
 
 /// For each job of a batch, the lent memory of its input and of its output, if they go straight.
 #[derive(Default)]

@@ -1,95 +1,10 @@
-//! Memory that a device and this process share.
+//! Copies between memory of the host and a device.
 
-use std::ops::{Deref, DerefMut, Range};
-use std::ptr::{self, NonNull};
-use std::slice;
-use std::sync::Arc;
-
-use evener_core::wipe;
+use std::ops::Range;
+use std::ptr;
 
 use super::device::{Buffer, Device, DeviceError, Launch, Place, Stream};
-
-/// Page-locked memory of the host. It is wiped and freed once it was dropped and no [`Lease`] of it
-/// is left.
-pub(crate) struct Pinned(Arc<Pages>);
-
-/// Keeps page-locked memory from being freed; gives no access to its bytes.
-#[derive(Clone)]
-pub(super) struct Lease(Arc<Pages>);
-
-struct Pages {
-    start: NonNull<u8>,
-    length: usize,
-    /// Gives the memory back; keeps its source alive.
-    release: Option<Box<dyn FnOnce() + Send>>,
-}
-
-// SAFETY: it owns its bytes as a `Box<[u8]>` does, and `release` is `Send`. Only the one `Pinned`
-// gives access to them, under the usual rules of borrowing; a `Lease` gives none.
-unsafe impl Send for Pages {}
-// SAFETY: as above; `release` is called by `drop`, which has exclusive access.
-unsafe impl Sync for Pages {}
-
-impl Pinned {
-    /// Takes over memory from a backend.
-    ///
-    /// # Safety
-    /// `start` must point to `length` initialised bytes that no other code uses until `release` is
-    /// called.
-    pub(crate) unsafe fn new(
-        start: NonNull<u8>,
-        length: usize,
-        release: Box<dyn FnOnce() + Send>,
-    ) -> Pinned {
-        Pinned(Arc::new(Pages { start, length, release: Some(release) }))
-    }
-
-    pub(super) fn lease(&self) -> Lease {
-        Lease(Arc::clone(&self.0))
-    }
-}
-
-impl Deref for Pinned {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        // SAFETY: `new` was promised this many initialised bytes, until `Pages` releases them.
-        unsafe { slice::from_raw_parts(self.0.start.as_ptr(), self.0.length) }
-    }
-}
-
-impl DerefMut for Pinned {
-    fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `deref`; nothing else gives access to them, and `self` is borrowed
-        // exclusively.
-        unsafe { slice::from_raw_parts_mut(self.0.start.as_ptr(), self.0.length) }
-    }
-}
-
-impl Lease {
-    /// Returns whether all these bytes are in the memory.
-    pub(super) fn holds(&self, bytes: &[u8]) -> bool {
-        let start = self.0.start.addr().get();
-        let from = bytes.as_ptr().addr().checked_sub(start);
-        let end = from.and_then(|from| from.checked_add(bytes.len()));
-        end.is_some_and(|end| end <= self.0.length)
-    }
-
-    /// Returns whether both are of the same memory.
-    pub(super) fn is(&self, other: &Lease) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-impl Drop for Pages {
-    fn drop(&mut self) {
-        // SAFETY: as in `Pinned::deref`; no `Pinned` is left that could give access to them.
-        wipe(unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.length) });
-        if let Some(release) = self.release.take() {
-            release();
-        }
-    }
-}
+use super::lent::{Lease, Pinned};
 
 /// Bytes of lent memory that the device copies without an arena, and their place on the device.
 pub(super) struct Stretch {
@@ -209,8 +124,9 @@ impl Channel {
         let host = ptr::with_exposed_provenance::<u8>(from.address);
         let to = Place { buffer: self.buffers.input, offset: from.at };
         // SAFETY: the lease keeps the memory allocated until the stream has finished. Nothing
-        // writes to it until then: only `session` makes stretches, of inputs that its jobs borrow,
-        // and its `Underway` ends all copies before the borrow of the jobs ends, on every way out.
+        // writes to it until then: only `bay` makes stretches, of inputs that a session's jobs
+        // borrow, and the session's `Underway` ends all copies before the borrow of the jobs ends,
+        // on every way out.
         unsafe { self.stream.copy_up(host, from.length, to) }
     }
 
@@ -219,7 +135,7 @@ impl Channel {
         self.hold(&to.lease);
         let host = ptr::with_exposed_provenance_mut::<u8>(to.address);
         let from = Place { buffer: self.buffers.output, offset: to.at };
-        // SAFETY: as in `upload_straight`, for outputs that jobs borrow exclusively; `session`
+        // SAFETY: as in `upload_straight`, for outputs that jobs borrow exclusively; `bay`
         // reads one only after it has waited for the channel.
         unsafe { self.stream.copy_down(from, host, to.length) }
     }

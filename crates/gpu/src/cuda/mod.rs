@@ -2,10 +2,12 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `sys.rs` | the driver's functions, a device's context, and the calls |
+//! | `driver/sys.rs` | the driver's functions |
+//! | `sys.rs` | a device's context, and the calls |
 //! | `stream/sys.rs` | a stream with its device memory |
 //! | `words.rs` | the meaning of error codes |
 
+mod driver;
 mod stream;
 mod sys;
 #[cfg(test)]
@@ -17,10 +19,11 @@ use std::ffi::CString;
 use std::sync::{Arc, Mutex};
 
 use super::device::{Device, DeviceError, Found, Pinned, Properties, Stream};
+use driver::{Driver, LIBRARY};
 use evener_core::IgnorePoison;
 use stream::CudaStream;
+use sys::Context;
 pub(super) use sys::wait_for;
-use sys::{Context, Driver};
 
 /// The backend's part of the selector.
 pub(super) const NAME: &str = "cuda";
@@ -118,9 +121,6 @@ impl Device for CudaDevice {
         self.context()?.pin(bytes)
     }
 }
-
-/// The driver's library.
-const LIBRARY: &CStr = c"libcuda.so.1";
 
 /// CUDA 11.0, the first for compute capability 8.0.
 const LEAST_VERSION: i32 = 11_000;

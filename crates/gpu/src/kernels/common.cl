@@ -36,7 +36,7 @@ static uint permuted(uint low, uint high, uint selector) {
 // Copies of each word of a table, one for each lane.
 #define LANES 32u
 
-// A message, as plan.rs lays it out: 96 bytes.
+// A message, as plan/mod.rs lays it out: 96 bytes.
 typedef struct {
     ulong input;      // where its text starts in the input, in bytes
     ulong output;     // where its text starts in the output, in bytes

@@ -73,6 +73,22 @@ fn wide(kernel: &str) -> Option<&'static str> {
 pub(super) const GROUP_SIZE: u32 = 256;
 /// This many groups fit an NVIDIA multiprocessor of compute capability 9.0 by their threads.
 const GROUPS: u32 = 8;
+/// Bytes of a block of AES, GHASH and Poly1305, and of the grid on which texts begin.
+pub(super) const BLOCK: usize = 16;
+/// Bytes of a block of ChaCha20.
+pub(super) const CHACHA_BLOCK: usize = 64;
+/// Bytes of an entry of the messages' table (`Message` in `common.cl`).
+pub(super) const MESSAGE: usize = 96;
+/// Bytes of a verdict: a word that is 0 for a right tag.
+pub(super) const VERDICT: usize = 4;
+/// Blocks that one thread hashes (`STRIPE` in `hash.cl`).
+pub(super) const STRIPE: usize = 16;
+/// Stripes that one thread joins (`JOINED_STRIPES` in `hash.cl`); more of them are folded first.
+pub(super) const JOINED_STRIPES: u64 = 32;
+/// Bytes of scratch for a message (`MESSAGE_WORDS` in `hash.cl`).
+pub(super) const MESSAGE_SCRATCH: usize = 96;
+/// Bytes of scratch for a stripe (`STRIPE_WORDS` in `hash.cl`).
+pub(super) const STRIPE_SCRATCH: usize = 32;
 /// The most units of a thread in a tile.
 const MOST_EACH: u64 = 8;
 /// Threads of a group that has wide tables (`LAYOUT_GROUP` in `wide.cl`).

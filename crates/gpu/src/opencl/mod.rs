@@ -4,16 +4,16 @@
 //! `libOpenCL.so.1` is loaded at run time. It uses the vendors' drivers that `/etc/OpenCL/vendors`
 //! lists.
 
+mod stream;
 mod sys;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::device::{Device, DeviceError, Found, Pinned, Properties, Stream};
 use evener_core::IgnorePoison;
+use stream::Queue;
+pub(super) use sys::NAME;
 use sys::{Handle, Program};
-
-/// The backend's part of the selector.
-pub(super) const NAME: &str = "opencl";
 
 /// All devices of all platforms, in the loader's order.
 pub(super) fn devices() -> Found {
@@ -62,7 +62,7 @@ impl Device for OpenClDevice {
     }
 
     fn open(&self) -> Result<Box<dyn Stream>, DeviceError> {
-        let queue = sys::Queue::open(self.program()?, self.properties.largest_allocation);
+        let queue = Queue::open(self.program()?, self.properties.largest_allocation);
         if queue.is_err() {
             // A lost device takes its context with it. The next call makes another.
             *self.program.lock().ignore_poison() = None;

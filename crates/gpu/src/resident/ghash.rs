@@ -2,7 +2,8 @@
 
 use zeroize::Zeroize;
 
-use super::hash::{BLOCK, Element};
+use super::hash::Element;
+use crate::kernels::BLOCK;
 
 /// A block as a big-endian number; the highest bit is the coefficient of 1.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Zeroize)]

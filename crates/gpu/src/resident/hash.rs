@@ -3,6 +3,8 @@
 //! Both evaluate a polynomial at a key: each block is added, and then multiplied by the key. The
 //! blocks after a part multiply its sum by a power of the key.
 
+use crate::kernels::{BLOCK, JOINED_STRIPES, MESSAGE_SCRATCH, STRIPE, STRIPE_SCRATCH};
+
 /// An element of a hash's field. No operation takes a time that depends on its value.
 pub(super) trait Element: Copy {
     const ZERO: Self;
@@ -74,13 +76,5 @@ pub(super) fn whole<E: Element>(key: E, aad: &[u8], made: &[(u64, E)]) -> E {
     sum.plus(hash(key, aad).times(power(key, after + 1)))
 }
 
-/// Bytes of a block.
-pub(super) const BLOCK: usize = 16;
 /// The most bytes of an element.
 const ELEMENT: usize = 20;
-/// Bytes of scratch for the message and for each stripe (`kernels/hash.cl`).
-pub(super) const MESSAGE_SCRATCH: usize = 96;
-pub(super) const STRIPE_SCRATCH: usize = 32;
-/// Blocks of a stripe, and stripes that need no folding (`kernels/hash.cl`).
-pub(super) const STRIPE: usize = 16;
-pub(super) const JOINED_STRIPES: u64 = 32;

@@ -27,11 +27,13 @@ use zeroize::Zeroizing;
 
 use super::device::Argument::{Buffer, U32, U64};
 use super::device::{Device, DeviceError, Launch};
-use super::kernels::{self, Form, GROUP_SIZE};
-use super::plan::MESSAGE;
+use super::kernels::{
+    self, BLOCK, CHACHA_BLOCK, Form, GROUP_SIZE, JOINED_STRIPES, MESSAGE, MESSAGE_SCRATCH, STRIPE,
+    STRIPE_SCRATCH,
+};
 use super::probe;
 use ghash::Ghash;
-use hash::{BLOCK, Element, JOINED_STRIPES, MESSAGE_SCRATCH, STRIPE, STRIPE_SCRATCH};
+use hash::Element;
 use poly1305::Poly;
 pub use sys::DeviceBuffer;
 use sys::{Site, Sizes, Text};
@@ -448,8 +450,6 @@ fn stripes(length: usize) -> u64 {
 
 /// Bytes of a chunk: its hashing takes an eighth as many in scratch memory.
 const CHUNK: usize = 256 << 20;
-/// Bytes of a block of ChaCha20.
-const CHACHA_BLOCK: usize = 64;
 /// Bytes of a key, at the start of the host's memory, and room to a multiple of 64.
 const KEY: usize = 64;
 /// Bytes of `AES_SLOT` in `kernels/aes.cl`, the longest slot.

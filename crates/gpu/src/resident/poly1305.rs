@@ -1,6 +1,7 @@
 //! Poly1305's field (RFC 8439), the numbers modulo 2^130 - 5.
 
-use super::hash::{BLOCK, Element};
+use super::hash::Element;
+use crate::kernels::BLOCK;
 
 /// A number in limbs of 26 bits, which may be one bit too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -112,10 +112,6 @@ impl Stream for FailingStream {
         unsafe { self.next()?.wrap(address, bytes) }
     }
 
-    fn release(&mut self, buffer: Buffer) -> Result<(), DeviceError> {
-        self.next()?.release(buffer)
-    }
-
     unsafe fn copy_up(
         &mut self,
         host: *const u8,

@@ -3,14 +3,15 @@
 use std::collections::HashMap;
 use std::ffi::CString;
 
-use super::super::sys::{Address, Commands, Function};
+use super::super::driver::Address;
+use super::super::sys::{Commands, Function};
 use crate::device::{Argument, Buffer, DeviceError, Launch, MOST_ARGUMENTS, Place, Stream};
 
 pub(in super::super) struct CudaStream {
     commands: Commands,
     kernels: HashMap<&'static str, Kernel>,
-    /// By number; `None` when released.
-    buffers: Vec<Option<Memory>>,
+    /// By number.
+    buffers: Vec<Memory>,
 }
 
 /// A kernel, and its limit of dynamic shared memory.
@@ -34,7 +35,7 @@ impl CudaStream {
 
     /// The address of a place that has this many bytes of its buffer after it.
     fn find(&self, at: Place, length: usize, doing: &'static str) -> Result<Address, DeviceError> {
-        let memory = self.buffers.get(at.buffer.0 as usize).copied().flatten();
+        let memory = self.buffers.get(at.buffer.0 as usize).copied();
         let fits =
             |memory: &Memory| at.offset.checked_add(length).is_some_and(|end| end <= memory.bytes);
         let found = memory.filter(fits).map(|memory| memory.address + at.offset);
@@ -65,7 +66,7 @@ impl CudaStream {
     }
 
     fn add(&mut self, memory: Memory) -> Buffer {
-        self.buffers.push(Some(memory));
+        self.buffers.push(memory);
         Buffer((self.buffers.len() - 1) as u32)
     }
 
@@ -100,18 +101,6 @@ impl Stream for CudaStream {
             (Some(address), Some(_)) => Ok(self.add(Memory { address, bytes, is_wrapped: true })),
             _ => Err(DeviceError::Other { doing, words }),
         }
-    }
-
-    fn release(&mut self, buffer: Buffer) -> Result<(), DeviceError> {
-        let Some(&Some(memory)) = self.buffers.get(buffer.0 as usize) else { return Ok(()) };
-        self.wipe(memory)?;
-        self.finish()?;
-        self.buffers[buffer.0 as usize] = None;
-        if memory.is_wrapped {
-            return Ok(());
-        }
-        // SAFETY: the stream allocated it and has finished; the entry is gone, so it is freed once.
-        unsafe { self.commands.free(memory.address) }
     }
 
     unsafe fn copy_up(
@@ -200,16 +189,14 @@ impl Stream for CudaStream {
 impl Drop for CudaStream {
     fn drop(&mut self) {
         for number in 0..self.buffers.len() {
-            if let Some(memory) = self.buffers[number] {
-                let _ = self.wipe(memory);
-            }
+            let _ = self.wipe(self.buffers[number]);
         }
         // If the first way of waiting fails, the other may work. If neither does, the device is
         // lost: it does nothing any more.
         if self.commands.finish().is_err() {
             let _ = self.commands.drain();
         }
-        for memory in std::mem::take(&mut self.buffers).into_iter().flatten() {
+        for memory in std::mem::take(&mut self.buffers) {
             if !memory.is_wrapped {
                 // SAFETY: the stream allocated it and has finished, and this is done once.
                 let _ = unsafe { self.commands.free(memory.address) };

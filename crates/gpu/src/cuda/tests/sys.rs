@@ -138,7 +138,6 @@ fn flip_between(device: &dyn Device, input: &[u8], output: &mut [u8]) -> Result<
     }
     stream.flush()?;
     stream.finish()?;
-    stream.release(other)?;
     // Queued commands are finished before a stream's drop.
     // SAFETY: as above.
     unsafe { stream.copy_up(input.as_ptr(), input.len(), at) }

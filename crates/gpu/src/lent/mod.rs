@@ -1,13 +1,14 @@
 //! Page-locked memory for workers' buffers, and a list of the memory that is lent.
 
+mod sys;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 
 use evener_core::{IgnorePoison, Memory, WipedBuffer};
 
-use super::device::Pinned;
-use super::sys::Lease;
+pub(crate) use sys::{Lease, Pinned};
 
 /// The memory that an engine has lent and not got back.
 pub(super) struct Lending {
