@@ -52,9 +52,11 @@ documentation: needs
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --lib --package=evener \
 		$(patsubst %,--package=evener-%,core lanes gate gpu engines pipeline format files)
 
-# Tests send SIGHUP and SIGQUIT, which a caller such as nohup may have had this ignore.
+# Tests send SIGHUP and SIGQUIT, which a caller such as nohup may have had this ignore. One is of a build
+# that lacks what is behind features.
 unit-tests: needs
 	env --default-signal=HUP,QUIT cargo test --locked --workspace
+	cargo test --locked -p evener-engines --no-default-features --lib without_gpu
 
 dependencies: needs
 	scripts/python-environment

@@ -52,8 +52,8 @@
 //!
 //! # Features
 //! `vendored-openssl` (default) builds OpenSSL 3.6 or later and links it statically;
-//! `system-openssl` links the distribution's (with `default-features = false`). `gpu` (default) has
-//! the engine of that name, and the module.
+//! `system-openssl` links the distribution's (with `default-features = false`). `gpu` (default) adds
+//! the engine and the module of that name.
 
 #![forbid(unsafe_code)]
 
