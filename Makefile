@@ -32,7 +32,7 @@ test:
 test-nightly: needs
 	EVENER_LANES_MESSAGES=1000000 cargo test --locked --release -p evener-lanes --tests
 	EVENER_LANES_MESSAGES=1000000 cargo test --locked --release -p evener-engines --lib lanes::
-	EVENER_GPU_BATCHES=200000 cargo test --locked --release -p evener-engines --lib gpu::
+	EVENER_GPU_BATCHES=200000 cargo test --locked --release -p evener-gpu --lib
 
 # Everything on the boards' processors, under emulation.
 test-boards: needs
@@ -54,11 +54,13 @@ clippy: needs
 # The pages of the library crates that users read.
 documentation: needs
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --lib --package=evener \
-		$(patsubst %,--package=evener-%,core lanes gate engines pipeline format files)
+		$(patsubst %,--package=evener-%,core lanes gate gpu engines pipeline format files)
 
-# Tests send SIGHUP and SIGQUIT, which a caller such as nohup may have had this ignore.
+# Tests send SIGHUP and SIGQUIT, which a caller such as nohup may have had this ignore. One is of a build
+# that lacks what is behind features.
 unit-tests: needs
 	env --default-signal=HUP,QUIT cargo test --locked --workspace
+	cargo test --locked -p evener-engines --no-default-features --lib without_gpu
 
 dependencies: needs
 	scripts/python-environment

@@ -6,7 +6,7 @@ use std::process::Command;
 #[test]
 fn what_cuda_is_asked_for_is_right() {
     let folder = tempfile::tempdir().unwrap();
-    let fake = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/engines/src/gpu/cuda/tests/fake.c");
+    let fake = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/gpu/src/cuda/tests/fake.c");
     let mut compiler = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
     compiler.args(["-DTELLS", "-O1", "-shared", "-fPIC", fake, "-o"]);
     let Ok(compiled) = compiler.arg(folder.path().join("libcuda.so.1")).output() else {

@@ -95,7 +95,7 @@ fn a_library_that_hangs_when_it_is_loaded_is_left_behind() {
 /// function; `None` if there is no compiler.
 fn run_with_a_gpu_that_hangs(function: &str, command: &[&str]) -> Option<(String, Duration)> {
     let fixture = Fixture::new();
-    let fake = concat!(env!("CARGO_MANIFEST_DIR"), "/../engines/src/gpu/cuda/tests/fake.c");
+    let fake = concat!(env!("CARGO_MANIFEST_DIR"), "/../gpu/src/cuda/tests/fake.c");
     let mut compiler = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
     compiler.arg(format!("-DHANGS_IN=\"{function}\"")).args(["-shared", "-fPIC", fake, "-o"]);
     let Ok(compiled) = compiler.arg(fixture.path("libcuda.so.1")).output() else {

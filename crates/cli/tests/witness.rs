@@ -268,7 +268,7 @@ fn with_ending(fixture: &Fixture, arguments: &[&str]) -> Command {
 fn commands_that_look_for_engines_have_a_witness_too() {
     let code = "#include <unistd.h>\nint cuInit(unsigned flags) { (void)flags; _exit(0); }";
     let fixture = Fixture::new();
-    let fake = concat!(env!("CARGO_MANIFEST_DIR"), "/../engines/src/gpu/cuda/tests/fake.c");
+    let fake = concat!(env!("CARGO_MANIFEST_DIR"), "/../gpu/src/cuda/tests/fake.c");
     let code = format!("#define cuInit other\n#include \"{fake}\"\n#undef cuInit\n{code}");
     fs::write(fixture.path("driver.c"), code).unwrap();
     let mut compiler = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));

@@ -30,16 +30,13 @@ mod features;
 mod foreign;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
-#[cfg(target_os = "linux")]
+#[cfg(feature = "gpu")]
 mod gpu;
-#[cfg(target_os = "linux")]
-pub use gpu::{ceilings, resident};
 pub mod lanes;
 pub mod measure;
 mod misfit;
 #[cfg(feature = "openssl")]
 mod openssl;
-mod parts;
 mod patience;
 mod pkcs11;
 mod probing;

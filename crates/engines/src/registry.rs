@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use evener_core::{Engine, EngineError};
 
+#[cfg(feature = "gpu")]
+use crate::gpu;
 use crate::guard::{Watch, watched};
 use crate::lanes;
 use crate::pkcs11;
 use crate::probing::{PinPrompt, Probe};
 #[cfg(target_os = "linux")]
-use crate::{af_alg, cryptodev, gpu};
+use crate::{af_alg, cryptodev};
 #[cfg(feature = "openssl")]
 use crate::{cpu, openssl};
 
@@ -29,8 +31,8 @@ const ENTRIES: &[Entry] = &[
     Entry { name: "af_alg", probe: af_alg::probe, foreign: NEVER },
     #[cfg(target_os = "linux")]
     Entry { name: "cryptodev", probe: cryptodev::probe, foreign: NEVER },
-    #[cfg(target_os = "linux")]
-    Entry { name: "gpu", probe: gpu::probe, foreign: |_| true },
+    #[cfg(feature = "gpu")]
+    Entry { name: gpu::NAME, probe: gpu::probe, foreign: |_| true },
 ];
 
 struct Entry {
@@ -91,15 +93,24 @@ pub fn find(selector: &str) -> Result<Arc<dyn Engine>, EngineError> {
 pub(crate) fn find_raw(selector: &str) -> Result<Arc<dyn Engine>, EngineError> {
     let (name, parameters) = selector.split_once(':').unwrap_or((selector, ""));
     let absent = |reason: String| EngineError::Unavailable { engine: selector.to_owned(), reason };
-    let entry = ENTRIES.iter().find(|entry| entry.name == name).ok_or_else(|| {
-        let all = names().collect::<Vec<_>>().join(", ");
-        let nearest = nearest(name).map(|name| format!(" (did you mean `{name}`?)"));
-        let nearest = nearest.unwrap_or_default();
-        absent(format!("there is no engine of this name{nearest}; there are {all}"))
-    })?;
+    let entry = ENTRIES.iter().find(|entry| entry.name == name);
+    let entry = entry.ok_or_else(|| absent(why_unknown(name)))?;
     let engines = (entry.probe)(parameters).wait()?;
     engines.into_iter().next().ok_or_else(|| absent("nothing was found".to_owned()))
 }
+
+/// The reason why no engine has this name.
+fn why_unknown(name: &str) -> String {
+    if LEFT_OUT.contains(&name) {
+        return format!("this program was built without it (Cargo feature `{name}`)");
+    }
+    let all = names().collect::<Vec<_>>().join(", ");
+    let nearest = nearest(name).map(|name| format!(" (did you mean `{name}`?)"));
+    format!("there is no engine of this name{}; there are {all}", nearest.unwrap_or_default())
+}
+
+/// Engines that this build lacks. Each has the name of its feature.
+const LEFT_OUT: &[&str] = if cfg!(feature = "gpu") { &[] } else { &["gpu"] };
 
 /// As [`find`], with these guard settings, and a prompt for a token's PIN if the selector has none.
 ///
@@ -174,11 +185,15 @@ mod tests {
         assert!(!text.contains("did you mean"), "{text}");
     }
 
+    #[cfg(feature = "gpu")]
+    #[test]
+    fn a_driver_is_known_before_it_is_loaded() {
+        assert!(loads_foreign_code("gpu") && loads_foreign_code("gpu:opencl:pocl"));
+    }
+
     #[test]
     fn libraries_of_others_are_known_before_they_are_loaded() {
         let foreign = [
-            "gpu",
-            "gpu:opencl:pocl",
             "pkcs11:token=a",
             "pkcs11:?module-path=/nowhere.so",
             "openssl:provider=pkcs11",
@@ -208,5 +223,15 @@ mod tests {
             let text = error.to_string();
             assert!(text.contains(&format!("did you mean `{meant}`?")), "{text}");
         }
+    }
+}
+
+#[cfg(all(test, not(feature = "gpu")))]
+mod tests_without_gpu {
+    #[test]
+    fn the_gpu_is_said_to_be_left_out() {
+        let Err(error) = super::find("gpu:opencl:pocl") else { panic!("found it") };
+        assert!(error.to_string().contains("built without it (Cargo feature `gpu`)"), "{error}");
+        assert!(super::names().all(|name| name != "gpu") && !super::loads_foreign_code("gpu"));
     }
 }

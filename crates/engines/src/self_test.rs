@@ -52,7 +52,7 @@ pub fn run(engine: &dyn Engine) -> Vec<SelfTest> {
 }
 
 /// As [`run`], with another time limit.
-pub(crate) fn run_within(patience: Duration, engine: &dyn Engine) -> Vec<SelfTest> {
+pub fn run_within(patience: Duration, engine: &dyn Engine) -> Vec<SelfTest> {
     let mut tests = Vec::new();
     let mut has_hung = false;
     for &cipher in Cipher::ALL {

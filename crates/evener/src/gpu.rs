@@ -5,8 +5,8 @@
 //! implementation of the cipher can open it.
 
 use evener_core::{Cipher, EngineError, Iv, Key};
-use evener_engines::resident::Resident;
-pub use evener_engines::resident::{DeviceBuffer, Tag};
+use evener_gpu::resident::Resident;
+pub use evener_gpu::resident::{DeviceBuffer, Tag};
 
 use crate::{AeadError, Nonce};
 
@@ -38,7 +38,8 @@ impl DeviceAead {
     /// # Errors
     /// When there is no such GPU, the cipher is another one, or the key's length is not the cipher's.
     pub fn new(engine: &str, cipher: Cipher, key: &Key) -> Result<DeviceAead, AeadError> {
-        Ok(DeviceAead(Resident::open(engine, cipher, key)?))
+        let reference = evener_engines::find("openssl")?;
+        Ok(DeviceAead(Resident::open(engine, cipher, key, reference)?))
     }
 
     /// Encrypts a text in place, after the work queued on its stream, and waits until that is done.

@@ -53,7 +53,8 @@
 //!
 //! # Features
 //! `vendored-openssl` (default) builds OpenSSL 3.6 or later and links it statically;
-//! `system-openssl` links the distribution's (with `default-features = false`).
+//! `system-openssl` links the distribution's (with `default-features = false`). `gpu` (default) adds
+//! the engine and the module of that name.
 
 #![forbid(unsafe_code)]
 
@@ -61,6 +62,7 @@ mod aead;
 mod content;
 mod error;
 mod evener;
+#[cfg(feature = "gpu")]
 pub mod gpu;
 pub mod hazmat;
 mod nonce;

@@ -1,5 +1,5 @@
 //! Texts in a GPU's memory, on PoCL. PoCL shares no memory with other contexts, so only the text
-//! that is sealed first is compared with OpenSSL's here; `evener-engines` tests more texts.
+//! that is sealed first is compared with OpenSSL's here; `evener-gpu` tests more texts.
 
 use evener::engines::EngineError;
 use evener::gpu::DeviceAead;

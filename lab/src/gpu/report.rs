@@ -1,6 +1,6 @@
 //! The report, one JSON document. A GB is 10^9 bytes.
 
-use evener_engines::ceilings::Facts;
+use evener_gpu::ceilings::Facts;
 use serde::Serialize;
 
 use crate::machine::Machine;

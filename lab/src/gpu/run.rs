@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use evener_core::{Cipher, Direction, Engine, shown};
-use evener_engines::ceilings::{Bare, Texts};
 use evener_engines::{Watch, find_with, self_test};
+use evener_gpu::ceilings::{Bare, Texts};
 
 use super::GpuOptions;
 use super::report::{Conformance, Copy, Kernel, Report};

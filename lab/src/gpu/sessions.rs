@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use evener_core::{
     Cipher, Direction, Engine, EngineError, Iv, Job, Key, Outcome, SessionRequest, WipedBuffer,
 };
-use evener_engines::ceilings::Bare;
+use evener_gpu::ceilings::Bare;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::report::Sessions;

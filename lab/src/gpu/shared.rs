@@ -1,7 +1,7 @@
 //! Look-ups in the device's shared memory, and the ceiling of AES that they imply.
 
 use evener_core::EngineError;
-use evener_engines::ceilings::Bare;
+use evener_gpu::ceilings::Bare;
 
 use super::report::{Ceiling, SharedMemory};
 

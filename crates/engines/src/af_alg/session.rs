@@ -2,16 +2,16 @@
 
 use std::io;
 
+use evener_core::parts::{COUNTER_BLOCK, LastBlock, Parts};
 use evener_core::{
-    Cipher, Direction, EngineError, Iv, Job, Key, Mode, Rejection, Session, SessionRequest,
-    shown_error, wipe,
+    Cipher, Direction, EngineError, Iv, Job, Key, LoadedKey, Mode, Rejection, Session,
+    SessionRequest, shown_error, wipe,
 };
 
 use super::probe::{self, Driver};
 use super::sys::{Operation, Transform};
 use crate::kernel::is_gone;
-use crate::parts::{COUNTER_BLOCK, LastBlock, Parts};
-use crate::serial::{LoadedKey, Stop, perform_each, same};
+use crate::serial::{Stop, perform_each, same};
 
 /// A driver's transform, which holds the key, and the operation socket that jobs go through.
 pub(super) struct AfAlgSession {

@@ -1,9 +1,9 @@
 //! Memory with the alignment that a driver needs, and the buffers for a part of a message.
 
 use evener_core::WipedBuffer;
+use evener_core::parts::Part;
 
 use super::sys::Data;
-use crate::parts::Part;
 
 /// Aligned memory, wiped when dropped.
 pub(super) struct Bounce {

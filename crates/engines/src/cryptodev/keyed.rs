@@ -3,13 +3,12 @@
 
 use std::io;
 
-use evener_core::{Direction, EngineError, Iv, shown_error};
+use evener_core::{Direction, EngineError, Iv, LoadedKey, shown_error};
 
 use super::patience::{LIMIT, patiently};
 use super::probe::{self, Service};
 use super::sys::{Data, Device, Request, SessionId};
 use crate::kernel::is_gone;
-use crate::serial::LoadedKey;
 
 /// The device with the key of the last job.
 pub(super) struct KeyedDevice {

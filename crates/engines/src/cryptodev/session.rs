@@ -1,5 +1,6 @@
 //! Processes jobs through one descriptor of `/dev/crypto`.
 
+use evener_core::parts::Parts;
 use evener_core::{
     Cipher, Direction, EngineError, Job, Key, Mode, Rejection, Session, SessionRequest, wipe,
 };
@@ -8,7 +9,6 @@ use super::bounce::{Bounce, PART_LENGTH, Slots, collect, is_aligned, place};
 use super::keyed::KeyedDevice;
 use super::probe::Service;
 use super::sys::TAG_LENGTH;
-use crate::parts::Parts;
 use crate::serial::{Stop, perform_each};
 
 /// The device with a key, and buffers for unaligned data.

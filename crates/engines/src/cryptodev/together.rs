@@ -6,12 +6,12 @@
 
 use std::{array, io};
 
+use evener_core::parts::{Part, Parts};
 use evener_core::{EngineError, Iv, Job, Key, Outcome};
 
 use super::bounce::{PART_LENGTH, Slots, TOGETHER, collect, place};
 use super::session::CryptodevSession;
 use super::sys::{Data, Request};
-use crate::parts::{Part, Parts};
 use crate::serial::same;
 
 impl CryptodevSession {

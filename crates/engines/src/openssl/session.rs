@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use evener_core::{
-    Cipher, Direction, EngineError, InPlaceJob, Iv, Job, Key, Mode, Outcome, Padding, Rejection,
-    Session, SessionRequest, padding, wipe,
+    Cipher, Direction, EngineError, InPlaceJob, Iv, Job, Key, LoadedKey, Mode, Outcome, Padding,
+    Rejection, Session, SessionRequest, padding, wipe,
 };
 use zeroize::Zeroizing;
 
 use super::failed;
 use super::probe::Library;
 use super::sys::{Context, Refusal, TAG_LENGTH};
-use crate::serial::{self, LoadedKey, perform_each, same};
+use crate::serial::{self, perform_each, same};
 
 /// A context for one cipher and direction, and the key that it is set up with.
 pub(super) struct OpensslSession {

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use cryptoki_sys::{CK_KEY_TYPE, CK_MECHANISM_TYPE, CK_OBJECT_HANDLE};
+use evener_core::parts::{COUNTER_BLOCK, Parts};
 use evener_core::{
-    Cipher, Direction, EngineError, Iv, Job, Key, Mode, Rejection, Session, SessionRequest,
-    WipedBuffer, wipe,
+    Cipher, Direction, EngineError, Iv, Job, Key, LoadedKey, Mode, Rejection, Session,
+    SessionRequest, WipedBuffer, wipe,
 };
 use zeroize::Zeroizing;
 
@@ -15,8 +16,7 @@ use super::probe::Token;
 use super::sys::{Channel, Mechanism, NewKey};
 use super::words::{Failure, may_mean_forged, means_forged, refused};
 use crate::misfit::Misfit;
-use crate::parts::{COUNTER_BLOCK, Parts};
-use crate::serial::{LoadedKey, Stop, perform_each, same};
+use crate::serial::{Stop, perform_each, same};
 
 pub(super) struct Pkcs11Session {
     engine: String,
