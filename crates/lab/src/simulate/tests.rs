@@ -55,7 +55,7 @@ fn a_run_that_does_not_do_all_files_is_an_error() {
     let profile: Profile = PROFILE.parse().unwrap();
     let cores = profile.engines.iter().filter(|engine| engine.kind == Kind::Cpu).collect();
     let scene = Scene::new(1, cores, vec![8; 4000]);
-    let error = scene.run(PolicyName::ModuleOnly, Costs::default()).unwrap_err().to_string();
+    let error = scene.run(Rival::ModuleOnly, Costs::default()).unwrap_err().to_string();
     assert_eq!(
         error,
         "module-only, simulated: 0 of 4000 files were done (0 of 32000 bytes), so there are no figures"
@@ -220,7 +220,7 @@ fn nobody_is_late() {
     for jobs in 1..40 {
         let scene = Scene::new(1, engines.iter().collect(), vec![4096; jobs]);
         let adaptive = scene.run(PolicyName::Adaptive, measured(&scene)).unwrap();
-        let alone = scene.run(PolicyName::CpuOnly, Costs::default()).unwrap();
+        let alone = scene.run(Rival::CpuOnly, Costs::default()).unwrap();
         assert!(adaptive.wall <= alone.wall + alone.wall / 20, "{jobs}: {adaptive:?} {alone:?}");
     }
 }
@@ -300,7 +300,7 @@ fn what_a_profile_says_to_be_hidden_need_not_be_found() {
         let mut scene = Scene::new(1, engines.iter().collect(), vec![4096; 4000]);
         // Opening a session in vain is a loss, too.
         scene.opening = (Duration::from_millis(10), Duration::from_millis(10));
-        let fixed = [PolicyName::CpuOnly, PolicyName::ModuleOnly, PolicyName::Pull];
+        let fixed = [Rival::CpuOnly, Rival::ModuleOnly, PolicyName::Pull.into()];
         let best = fixed.map(|policy| scene.run(policy, Costs::default()).unwrap().wall);
         let best = best.into_iter().min().unwrap();
         let outcome = scene.run(PolicyName::Adaptive, known(&scene)).unwrap();
@@ -405,7 +405,7 @@ fn a_module_that_is_late_beside_the_processor_is_found() {
 /// Fails if `adaptive` takes more than `part` (3 %) plus 20 ms longer than the best fixed choice in
 /// hindsight.
 fn assert_little_regret(scene: &Scene<'_>, part: f64, what: &str) {
-    let fixed = [PolicyName::CpuOnly, PolicyName::ModuleOnly, PolicyName::Pull];
+    let fixed = [Rival::CpuOnly, Rival::ModuleOnly, PolicyName::Pull.into()];
     let best =
         fixed.map(|policy| scene.run(policy, Costs::default()).unwrap().wall).into_iter().min();
     let best = best.unwrap_or_default();
