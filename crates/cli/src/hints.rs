@@ -57,7 +57,6 @@ pub(crate) fn of_file(error: &FileError) -> impl Display {
             "; mount what belongs there or, if nothing does, give --delete-unmounted"
         }
         FileError::Suffix(_) => " (see --suffix)",
-        FileError::NotAdmitted { .. } => "; --engine selects engines, --policy another policy",
         FileError::System { action, errno } | FileError::Output { action, errno, .. }
             if is_refused(errno.number()) =>
         {

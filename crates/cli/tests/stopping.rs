@@ -153,7 +153,7 @@ fn interrupted_at_random_no_file_is_half_there() {
     let begun = Instant::now();
     fixture.expect(0, &["encrypt", "-q", "-k", "my.key", "plain", "sealed"]);
     let whole = begun.elapsed();
-    let policies = ["pull", "adaptive", "round-robin", "cpu-only"];
+    let policies = ["pull", "adaptive"];
     let mut interrupted = 0;
     for round in 0..20 {
         let (operation, from, to) =

@@ -59,7 +59,7 @@ pub struct Evener {
 ///     .gate(Turns { discipline: Discipline::Fifo, ..Turns::default() })
 ///     .on_wait(|wait| eprintln!("waiting for {}", wait.engine))
 ///     .options(|options| {
-///         options.policy = Some(PolicyName::Pull);
+///         options.policy = Some(PolicyName::Pull.into());
 ///         options.courtesy = Courtesy { in_background: true, ..Courtesy::default() };
 ///     })
 ///     .build()?;
@@ -275,12 +275,10 @@ impl Evener {
             return Vec::new();
         }
         let (cipher, direction) = (self.keys.primary().cipher(), operation.direction());
-        let policy = self.settings.options.policy;
-        let seats = seats(&self.engines, cipher, direction, self.settings.workers, policy);
+        let seats = seats(&self.engines, cipher, direction, self.settings.workers);
         let unable = self.unable_engines(operation);
         self.engines
             .iter()
-            .filter(|engine| policy.is_none_or(|policy| policy.admits(engine.description().kind)))
             .filter(|engine| !seats.iter().any(|seat| Arc::ptr_eq(seat, engine)))
             .map(|engine| engine.description().name.as_str())
             .filter(|name| !unable.contains(name))
@@ -479,14 +477,14 @@ impl Evener {
             let (recall, tell) = (options.control.recall().clone(), on_wait.clone());
             let patience = Patience { recall, tell };
             let engines = gated(&engines, cipher, direction, turns, &patience)?;
-            options.seats = seats(&engines, cipher, direction, *workers, options.policy);
+            options.seats = seats(&engines, cipher, direction, *workers);
         }
         let kinds = options.seats.iter().map(|engine| engine.description().kind);
-        let policy = options.policy.unwrap_or_else(|| PolicyName::usual(kinds));
+        let policy = options.policy.clone().unwrap_or_else(|| PolicyName::usual(kinds).into());
         let mut notice = None;
         if let Some(path) = profile {
             options.protected.add(path);
-            if policy == PolicyName::Adaptive {
+            if policy.uses_costs() {
                 let engines: Vec<_> = self.engines.iter().map(|engine| &**engine).collect();
                 match profile::load(path, &engines, cipher, direction) {
                     Ok(costs) => options.costs = costs,

@@ -109,6 +109,12 @@ pub mod keys {
     pub use evener_files::keys::*;
 }
 
+/// The contract for custom policies, which decide which worker gets which task.
+pub mod policy {
+    pub use evener_pipeline::policy::*;
+    pub use evener_pipeline::{Load, SizeClass, Waiting};
+}
+
 /// The gate, which admits processes to an engine that only some of them may use at once.
 pub mod gate {
     pub use evener_gate::*;

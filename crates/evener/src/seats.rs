@@ -4,31 +4,22 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use evener_core::{Cipher, Direction, Engine, Kind};
-use evener_pipeline::PolicyName;
 
 /// Returns one entry for each worker.
 ///
 /// A module that offers the cipher gets as many workers as its depth. CPU engines share the cores:
 /// one worker per core, assigned to the engines in turn, and at least one for each engine. With
 /// `jobs`, exactly that many workers are assigned in total, in the same order. Neither an engine nor
-/// all engines together ever get more than [`MOST_WORKERS`], whatever an engine offers. Engines that
-/// the policy does not admit get none, if there are others.
+/// all engines together ever get more than [`MOST_WORKERS`], whatever an engine offers.
 pub(crate) fn seats(
     engines: &[Arc<dyn Engine>],
     cipher: Cipher,
     direction: Direction,
     jobs: Option<NonZeroUsize>,
-    policy: Option<PolicyName>,
 ) -> Vec<Arc<dyn Engine>> {
-    let is_admitted =
-        |engine: &dyn Engine| policy.is_none_or(|policy| policy.admits(engine.description().kind));
-    let able: Vec<_> = (engines.iter())
-        .filter_map(|engine| {
-            Some((engine, engine.offer(cipher, direction)?.depth.clamp(1, MOST_WORKERS)))
-        })
-        .collect();
-    let some_are_admitted = able.iter().any(|(engine, _)| is_admitted(&***engine));
-    let able = able.into_iter().filter(|(engine, _)| !some_are_admitted || is_admitted(&***engine));
+    let able = engines.iter().filter_map(|engine| {
+        Some((engine, engine.offer(cipher, direction)?.depth.clamp(1, MOST_WORKERS)))
+    });
     let (on_cores, modules): (Vec<_>, Vec<_>) =
         able.partition(|(engine, _)| engine.description().kind == Kind::Cpu);
     let cores = on_cores.iter().map(|(_, depth)| *depth).max().unwrap_or(0).max(on_cores.len());
@@ -80,23 +71,15 @@ mod tests {
     }
 
     fn names(engines: &[(&str, Kind, usize)], jobs: Option<usize>) -> String {
-        names_under(None, engines, jobs)
-    }
-
-    fn names_under(
-        policy: Option<PolicyName>,
-        engines: &[(&str, Kind, usize)],
-        jobs: Option<usize>,
-    ) -> String {
         let fake = |&(name, kind, depth): &(&str, Kind, usize)| -> Arc<dyn Engine> {
             let (name, detail) = (name.to_owned(), String::new());
             Arc::new(Fake(Description { name, kind, detail }, depth))
         };
         let engines: Vec<_> = engines.iter().map(fake).collect();
         let jobs = jobs.and_then(NonZeroUsize::new);
-        let none = seats(&engines, Cipher::Aes128Cbc, Direction::Encrypt, jobs, policy);
+        let none = seats(&engines, Cipher::Aes128Cbc, Direction::Encrypt, jobs);
         assert!(none.is_empty(), "none of them does this");
-        seats(&engines, Cipher::Aes256Gcm, Direction::Encrypt, jobs, policy)
+        seats(&engines, Cipher::Aes256Gcm, Direction::Encrypt, jobs)
             .iter()
             .map(|engine| engine.description().name.as_str())
             .collect()
@@ -106,17 +89,6 @@ mod tests {
     fn each_module_gets_as_many_as_it_likes_and_a_core_one() {
         assert_eq!(names(&[("c", Kind::Cpu, 2), ("m", Kind::Module, 3)], None), "cmcmm");
         assert_eq!(names(&[("m", Kind::Module, 3), ("n", Kind::Module, 1)], None), "mnmm");
-    }
-
-    #[test]
-    fn who_may_not_work_takes_no_place() {
-        let both = [("c", Kind::Cpu, 2), ("m", Kind::Module, 3)];
-        let module_only = Some(PolicyName::ModuleOnly);
-        assert_eq!(names_under(module_only, &both, Some(1)), "m");
-        assert_eq!(names_under(module_only, &both, None), "mmm");
-        assert_eq!(names_under(Some(PolicyName::CpuOnly), &both, Some(3)), "ccc");
-        // The run says that the policy does not admit it.
-        assert_eq!(names_under(module_only, &both[..1], None), "cc");
     }
 
     #[test]

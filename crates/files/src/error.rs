@@ -2,9 +2,8 @@
 
 use std::{fmt, io};
 
-use evener_core::{EngineError, Kind, Rejection, shown_error};
+use evener_core::{EngineError, Rejection, shown_error};
 use evener_format::FormatError;
-use evener_pipeline::PolicyName;
 use rustix::io::Errno;
 
 use crate::place::Fault;
@@ -195,19 +194,6 @@ pub enum FileError {
         /// The direction.
         direction: evener_core::Direction,
     },
-    /// Engines offer what the format needs, but the policy uses none of them.
-    #[error(
-        "no selected {} can {direction} {cipher}, and the policy {policy} has no other work",
-        admitted(*.policy)
-    )]
-    NotAdmitted {
-        /// The cipher that the format needs.
-        cipher: evener_core::Cipher,
-        /// The direction.
-        direction: evener_core::Direction,
-        /// The policy that excludes the engines.
-        policy: PolicyName,
-    },
     /// The encrypted side of a stream is not base64.
     #[error("is no base64, or was cut short")]
     NotBase64,
@@ -244,11 +230,6 @@ fn end_words(key_fits: bool) -> &'static str {
         true => "the data was changed, or ended too soon",
         false => "the data was changed or ended too soon, or the key is wrong",
     }
-}
-
-/// The engines that the policy uses.
-fn admitted(policy: PolicyName) -> &'static str {
-    if policy.admits(Kind::Module) { "module" } else { "engine of the processor" }
 }
 
 /// An error of a system call. Its text is the system's.
@@ -300,23 +281,7 @@ impl IntoSystemError for Errno {
 
 #[cfg(test)]
 mod tests {
-    use evener_core::{Cipher, Direction};
-
     use super::*;
-
-    #[test]
-    fn a_policy_that_keeps_engines_from_work_is_named() {
-        let words = |policy| {
-            let (cipher, direction) = (Cipher::Aes256Gcm, Direction::Encrypt);
-            FileError::NotAdmitted { cipher, direction, policy }.to_string()
-        };
-        assert_eq!(
-            words(PolicyName::ModuleOnly),
-            "no selected module can encrypt aes-256-gcm, and the policy module-only has no other \
-             work"
-        );
-        assert!(words(PolicyName::CpuOnly).starts_with("no selected engine of the processor can"));
-    }
 
     #[test]
     fn system_errors_read_as_a_sentence() {

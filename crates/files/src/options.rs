@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use evener_core::{Cipher, Direction, Engine};
 use evener_pipeline::costs::Costs;
+use evener_pipeline::policy::MakePolicy;
 use evener_pipeline::{Courtesy, PolicyName, RunOptions};
 
 use crate::{Base64, Control, Protected, Selection};
@@ -46,8 +47,9 @@ pub struct Options {
     /// The trusted engine that reads outputs back before their sources are removed, whichever
     /// engine wrote them. Without it no source is removed.
     pub reference: Option<Arc<dyn Engine>>,
-    /// How workers get tasks; `None` means the [usual](PolicyName::usual) policy for these engines.
-    pub policy: Option<PolicyName>,
+    /// How workers get tasks: a [`PolicyName`], or a policy of the caller's. `None` means the
+    /// [usual](PolicyName::usual) policy for these engines.
+    pub policy: Option<Arc<dyn MakePolicy>>,
     /// How the workers share the cores with other programs.
     pub courtesy: Courtesy,
     /// Measured costs of the engines, from which the adaptive policy starts.
@@ -156,9 +158,9 @@ impl Options {
     pub const DEFAULT_SUFFIX: &'static str = ".enc";
 
     /// The policy of a run.
-    pub(crate) fn policy(&self) -> PolicyName {
+    pub(crate) fn policy(&self) -> Arc<dyn MakePolicy> {
         let kinds = self.seats.iter().map(|engine| engine.description().kind);
-        self.policy.unwrap_or_else(|| PolicyName::usual(kinds))
+        self.policy.clone().unwrap_or_else(|| PolicyName::usual(kinds).into())
     }
 
     /// The options of a run for a cipher, with a queue of this capacity.

@@ -8,30 +8,24 @@ use evener_pipeline::Worker;
 use crate::seal::SegmentError;
 use crate::{FileError, Options, Report};
 
-/// The seats whose engine offers a cipher and may work under the policy. Every file has its own
-/// key, so an engine that works with a key that it holds can't serve.
+/// The seats whose engine offers a cipher. Every file has its own key, so an engine that works with
+/// a key that it holds can't serve.
 ///
 /// # Errors
-/// [`FileError::NoEngine`] when none offers it, [`FileError::NotAdmitted`] when none of those that
-/// offer it may work.
+/// [`FileError::NoEngine`] when none offers it.
 pub(crate) fn able(
     options: &Options,
     cipher: Cipher,
     direction: Direction,
 ) -> Result<Vec<Arc<dyn Engine>>, FileError> {
-    let policy = options.policy();
     let offers = |engine: &&Arc<dyn Engine>| {
         engine.offer(cipher, direction).is_some() && !engine.holds_key()
     };
-    let mut able: Vec<_> = options.seats.iter().filter(offers).cloned().collect();
-    if able.is_empty() {
-        return Err(FileError::NoEngine { cipher, direction });
+    let able: Vec<_> = options.seats.iter().filter(offers).cloned().collect();
+    match able.is_empty() {
+        true => Err(FileError::NoEngine { cipher, direction }),
+        false => Ok(able),
     }
-    able.retain(|engine| policy.admits(engine.description().kind));
-    if able.is_empty() {
-        return Err(FileError::NotAdmitted { cipher, direction, policy });
-    }
-    Ok(able)
 }
 
 /// The engines of seats that are [able], each once: first those that compute on a core, since

@@ -80,23 +80,22 @@ impl Session for DisturbedSession {
     }
 }
 
-/// Three workers of the kinds that a policy permits.
-fn options(policy: PolicyName, plot: &Arc<Plot>, flags: Flags) -> Options {
+/// Three workers, of these kinds.
+fn options(kinds: [Kind; 3], policy: PolicyName, plot: &Arc<Plot>, flags: Flags) -> Options {
     let openssl = evener_engines::find("openssl").unwrap();
-    let kinds = [Kind::Cpu, Kind::Module, Kind::Module];
     let seat = |(number, kind): (usize, Kind)| {
-        let kind = if policy == PolicyName::CpuOnly { Kind::Cpu } else { kind };
-        let kind = if policy == PolicyName::ModuleOnly { Kind::Module } else { kind };
         let (name, detail) = (format!("disturbed-{number}"), String::new());
         let description = Description { name, kind, detail };
         let (inner, plot) = (Arc::clone(&openssl), Arc::clone(plot));
         Arc::new(Disturbed { description, inner, plot }) as Arc<dyn Engine>
     };
     let seats = kinds.into_iter().enumerate().map(seat).collect();
-    let (control, policy) = (Arc::clone(&plot.control), Some(policy));
+    let (control, policy) = (Arc::clone(&plot.control), Some(policy.into()));
     // Buffers so short that long files have several segments.
     Options { seats, policy, control, memory: 6 * (70 << 10), ..flags.options() }
 }
+
+const MIXED: [Kind; 3] = [Kind::Cpu, Kind::Module, Kind::Module];
 
 /// Two files of several segments, and some shorter files.
 fn fill(root: &Path, age: Age) {
@@ -115,7 +114,7 @@ const FILES: u64 = 8;
 fn disturb(
     operation: Operation,
     keys: &'static str,
-    policy: PolicyName,
+    (kinds, policy): ([Kind; 3], PolicyName),
     event: Event,
     step: usize,
 ) {
@@ -123,11 +122,12 @@ fn disturb(
         let flags = Flags { overwrite, ..Flags::default() };
         let scene = Scene::new(operation, keys, flags, fill);
         for at in (0..).step_by(step) {
-            let what = format!("{operation:?} {keys} {policy} {event:?} at {at}, {flags:?}");
+            let what =
+                format!("{operation:?} {keys} {kinds:?} {policy} {event:?} at {at}, {flags:?}");
             scene.reset();
             let control = Arc::default();
             let plot = Arc::new(Plot { event, at, batches: AtomicU64::new(0), control });
-            let options = options(policy, &plot, flags);
+            let options = options(kinds, policy, &plot, flags);
             let report = process(
                 operation,
                 &key_ring(keys),
@@ -164,14 +164,19 @@ fn check(report: &Report, event: Event, what: &str) {
 }
 
 fn disturb_all(event: Event, step: usize) {
-    for &policy in PolicyName::ALL {
+    for workers in [
+        (MIXED, PolicyName::Pull),
+        (MIXED, PolicyName::Adaptive),
+        ([Kind::Cpu; 3], PolicyName::Pull),
+        ([Kind::Module; 3], PolicyName::Adaptive),
+    ] {
         for operation in [Operation::Encrypt, Operation::Decrypt] {
-            disturb(operation, "cobblestone-256", policy, event, step);
+            disturb(operation, "cobblestone-256", workers, event, step);
         }
     }
     // Chained when it encrypts, and padded.
     for operation in [Operation::Encrypt, Operation::Decrypt] {
-        disturb(operation, "openssl aes-256-cbc", PolicyName::Pull, event, step);
+        disturb(operation, "openssl aes-256-cbc", (MIXED, PolicyName::Pull), event, step);
     }
 }
 
@@ -194,7 +199,7 @@ fn streams_that_are_stopped_or_lose_their_engines_get_no_name() {
         for at in 0.. {
             let control = Arc::default();
             let plot = Arc::new(Plot { event, at, batches: AtomicU64::new(0), control });
-            let options = options(PolicyName::Pull, &plot, Flags::default());
+            let options = options(MIXED, PolicyName::Pull, &plot, Flags::default());
             let source = StreamSource::File(scene.source().join("large-2"));
             let to = StreamTarget::File(target.clone());
             let report = process_stream(Operation::Encrypt, &keys, source, to, &options).unwrap();

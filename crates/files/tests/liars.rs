@@ -212,29 +212,29 @@ fn judge(report: &Report, wrong: &BTreeSet<PathBuf>, must_be_right: bool, what: 
 #[test]
 fn no_lie_about_files_is_a_success() {
     let stage = Stage::new();
-    let policies =
-        [PolicyName::Pull, PolicyName::Adaptive, PolicyName::RoundRobin, PolicyName::ModuleOnly];
-    println!("| lie | policy | verified | {DEEDS:?} |");
+    let policies = PolicyName::ALL.iter().flat_map(|&policy| [(policy, false), (policy, true)]);
+    println!("| lie | policy | alone | verified | {DEEDS:?} |");
     for &lie in LIES {
         let is_slow = matches!(lie, Fault::Hang(_));
-        for policy in policies.into_iter().take(if is_slow { 1 } else { 4 }) {
+        for (policy, is_alone) in policies.clone().take(if is_slow { 1 } else { 4 }) {
             for verify_every in [None, Some(1)] {
                 let mut cells = Vec::new();
                 for (index, deed) in DEEDS.into_iter().enumerate() {
                     let after = MOMENTS[index % MOMENTS.len()];
                     let engine = liar(lie, after, verify_every, false);
                     let mut seats = vec![engine; 2];
-                    if policy != PolicyName::ModuleOnly {
+                    if !is_alone {
                         seats.push(openssl());
                     }
                     let options = Options {
-                        policy: Some(policy),
+                        policy: Some(policy.into()),
                         reference: Some(openssl()),
                         ..Options::new(seats)
                     };
                     let (report, wrong) = stage.perform(deed, &options);
                     let must_be_right = verify_every == Some(1) || deed == Deed::RemoveSource;
-                    let what = format!("{lie} after {after}, {policy}, {deed:?}");
+                    let what =
+                        format!("{lie} after {after}, {policy}, alone: {is_alone}, {deed:?}");
                     // Some jobs are wrong and most are not, and the random choice may miss those.
                     if is_seldom(lie) && !must_be_right && report.is_success() {
                         let unverified =
@@ -246,7 +246,7 @@ fn no_lie_about_files_is_a_success() {
                     }
                 }
                 let verified = verify_every.map_or("as usual", |_| "all");
-                println!("| {lie} | {policy} | {verified} | {} |", cells.join(" | "));
+                println!("| {lie} | {policy} | {is_alone} | {verified} | {} |", cells.join(" | "));
             }
         }
     }

@@ -342,7 +342,7 @@ mod tests {
 
     use super::*;
     use crate::costs::Costs;
-    use crate::policy::{PolicyName, Setting};
+    use crate::policy::{MakePolicy, PolicyName, Setting};
 
     /// A queue with the policy `pull`.
     fn inner<T>(capacity: usize, workers: usize) -> Inner<T> {

@@ -14,7 +14,7 @@ use crate::clock::thread_cpu_time;
 use crate::costs::{Costs, EngineCosts};
 use crate::hidden::Meter;
 use crate::openings;
-use crate::policy::{PolicyName, Seat, Setting};
+use crate::policy::{MakePolicy, Seat, Setting};
 use crate::pressure::Pressure;
 use crate::queue::Inner;
 use crate::throttle::Throttle;
@@ -99,8 +99,8 @@ pub struct Returned<T> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RunOptions {
-    /// The policy.
-    pub policy: PolicyName,
+    /// Makes the policy.
+    pub policy: Arc<dyn MakePolicy>,
     /// The cipher of the engines' offers.
     pub cipher: Cipher,
     /// The direction of the engines' offers.
@@ -138,13 +138,13 @@ pub struct Courtesy {
 impl RunOptions {
     /// A run under a policy, for this cipher and direction, with a queue of this capacity.
     pub fn new(
-        policy: PolicyName,
+        policy: impl Into<Arc<dyn MakePolicy>>,
         cipher: Cipher,
         direction: Direction,
         capacity: usize,
     ) -> RunOptions {
         RunOptions {
-            policy,
+            policy: policy.into(),
             cipher,
             direction,
             capacity,

@@ -73,10 +73,10 @@ impl Device {
             .and_then(|()| device.keep("iv.hex", &hexadecimal(&iv)))
             .and_then(|()| device.keep("probe", "probe"))
             .and_then(|()| {
-                // This run also warms the cache of kernels.
+                // The device works alone, which also warms the cache of kernels.
                 let (source, key) =
                     (device.path("probe"), device.key(WorkKind::Pipe, Cipher::Aes256Gcm));
-                let mut command = device.command(Beside::Warm, PolicyName::ModuleOnly)?;
+                let mut command = device.encrypt(Beside::Warm)?;
                 command.args(key).arg(&source).arg(device.path("probed"));
                 device.take(&mut command, Stdio::null()).map(|_| Some(device))
             })
@@ -168,13 +168,20 @@ impl Device {
 
     /// `evener encrypt` with the engines, but without keys and paths.
     fn command(&self, beside: Beside, policy: PolicyName) -> Result<Command, LabError> {
+        let mut command = self.encrypt(beside)?;
+        command.args(["--policy", policy.name(), "--engine", "cpu"]);
+        Ok(command)
+    }
+
+    /// `evener encrypt` with no engine but the device.
+    fn encrypt(&self, beside: Beside) -> Result<Command, LabError> {
         let cache = self.path(if beside == Beside::Cold { "cold" } else { "warm" });
         if beside == Beside::Cold {
             crate::tree::remove(&cache)?;
         }
         fs::create_dir_all(&cache).map_err(LabError::file("create", &cache))?;
         let mut command = Command::new(&self.program);
-        command.args(["encrypt", "--json", "--policy", policy.name(), "--engine", "cpu"]);
+        command.args(["encrypt", "--json"]);
         if beside != Beside::Nothing {
             command.args(["--engine", &self.engine]);
         }

@@ -97,7 +97,7 @@ mod tests {
         ])
         .options;
         assert_eq!(Sizes::all(&options.sizes), [8, 100, 200, 300]);
-        assert_eq!(options.policies, [PolicyName::Pull, PolicyName::CpuOnly].map(Rival::Own));
+        assert_eq!(options.policies, [Rival::Own(PolicyName::Pull), Rival::CpuOnly]);
         assert_eq!(options.directions, [Direction::Decrypt]);
         assert_eq!((options.ciphers.len(), options.pin.len()), (2, 2));
     }

@@ -208,12 +208,12 @@ fn take_turn(
         .collect();
     let processing = Processing::new(cipher, direction);
     let jobs = files.jobs();
-    let mut options = RunOptions::new(policy.of_queue(), cipher, direction, jobs.len());
+    let mut options = RunOptions::new(policy, cipher, direction, jobs.len());
     options.ignores_burden = policy.ignores_burden();
     options.costs = costs.clone();
     let statistics = match policy {
-        Rival::Own(_) => run_filled(&seats, &options, &processing, jobs),
         Rival::Polling => run_fed(&seats, &options, &processing, |queue| dispatch(queue, jobs)),
+        _ => run_filled(&seats, &options, &processing, jobs),
     };
     processing.result()?;
     if !files.are_right() {

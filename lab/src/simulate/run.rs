@@ -6,7 +6,7 @@ use std::time::Duration;
 use evener_core::{EngineProfile, Kind};
 use evener_pipeline::Load;
 use evener_pipeline::costs::{Costs, EngineCosts};
-use evener_pipeline::policy::{Performed, Processed, Seat, Setting};
+use evener_pipeline::policy::{MakePolicy, Performed, Processed, Seat, Setting};
 use evener_pipeline::scheduler::{Call, Scheduler, Turn};
 
 use super::processor::Processor;
@@ -93,7 +93,7 @@ impl<'a> Scene<'a> {
             }
         }
         let setting = Setting { cores: self.cores, costs };
-        let policy = rival.of_queue().policy(&seats, &setting);
+        let policy = rival.policy(&seats, &setting);
         let spares = self.pull_spares_cores || !rival.ignores_burden();
         let mut scheduler = Scheduler::new(policy, &seats, spares.then_some(self.cores));
         let dispatcher = (rival == Rival::Polling)

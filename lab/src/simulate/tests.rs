@@ -57,7 +57,7 @@ fn a_run_that_does_not_do_all_files_is_an_error() {
     let profile: Profile = PROFILE.parse().unwrap();
     let cores = profile.engines.iter().filter(|engine| engine.kind == Kind::Cpu).collect();
     let scene = Scene::new(1, cores, vec![8; 4000]);
-    let error = scene.run(PolicyName::ModuleOnly, Costs::default()).unwrap_err().to_string();
+    let error = scene.run(Rival::ModuleOnly, Costs::default()).unwrap_err().to_string();
     assert_eq!(
         error,
         "module-only, simulated: 0 of 4000 files were done (0 of 32000 bytes), so there are no figures"
@@ -234,7 +234,7 @@ fn nobody_is_late() {
     for jobs in 1..40 {
         let scene = Scene::new(1, engines.iter().collect(), vec![4096; jobs]);
         let adaptive = scene.run(PolicyName::Adaptive, measured(&scene)).unwrap();
-        let alone = scene.run(PolicyName::CpuOnly, Costs::default()).unwrap();
+        let alone = scene.run(Rival::CpuOnly, Costs::default()).unwrap();
         assert!(adaptive.wall <= alone.wall + alone.wall / 20, "{jobs}: {adaptive:?} {alone:?}");
     }
 }

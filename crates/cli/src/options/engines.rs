@@ -35,9 +35,8 @@ pub(crate) struct EngineOptions {
     #[arg(long, help_heading = "Engines")]
     retry_pin: bool,
     /// Policy that assigns tasks to workers: `pull` gives each free worker the next task;
-    /// `adaptive` measures the engines during the run and uses the fastest combination;
-    /// `round-robin`, `cpu-only` and `module-only` are for comparison [default: adaptive with
-    /// modules, pull without]
+    /// `adaptive` measures the engines during the run and uses the fastest combination [default:
+    /// adaptive with modules, pull without]
     #[arg(long, value_name = "POLICY", help_heading = "Policies", value_parser = named::policy(),
         hide_possible_values = true)]
     policy: Option<PolicyName>,
@@ -141,7 +140,7 @@ impl EngineOptions {
         }
         let evener = evener.options(|options| {
             options.memory = self.memory.unwrap_or(Options::DEFAULT_MEMORY);
-            options.policy = self.policy;
+            options.policy = self.policy.map(Into::into);
             options.courtesy.in_background = self.background;
             options.courtesy.most_cpu = self.max_cpu;
         });

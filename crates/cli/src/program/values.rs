@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
 use clap::{Arg, Command, Error};
 use evener::gate::Discipline;
-use evener::{Cipher, Direction, Mode, PolicyName};
+use evener::{Cipher, Direction, Mode, PolicyName, UnknownPolicy};
 
 /// A cipher, in upper or lower case if the option ignores case.
 pub fn cipher() -> impl TypedValueParser<Value = Cipher> {
@@ -38,11 +38,31 @@ pub fn direction() -> impl TypedValueParser<Value = Direction> {
     })
 }
 
-/// A policy.
+/// A policy. The names of earlier policies get an error that tells what to write instead.
 pub fn policy() -> impl TypedValueParser<Value = PolicyName> {
-    let names = PolicyName::ALL.iter().map(|policy| policy.name());
-    PossibleValuesParser::new(names).try_map(|name| name.parse())
+    let names = PolicyName::ALL.iter().map(|policy| PossibleValue::new(policy.name()));
+    let former = FORMER_POLICIES.iter().map(|(name, _)| PossibleValue::new(name).hide(true));
+    PossibleValuesParser::new(names.chain(former)).try_map(|name| {
+        match FORMER_POLICIES.iter().find(|(former, _)| *former == name) {
+            Some((_, instead)) => Err((*instead).to_owned()),
+            None => name.parse().map_err(|error: UnknownPolicy| error.to_string()),
+        }
+    })
 }
+
+/// Policies of earlier versions, and what has their effect now.
+const FORMER_POLICIES: [(&str, &str); 3] = [
+    (
+        "cpu-only",
+        "this policy is gone: name only engines of the processor, as in `--engine openssl`",
+    ),
+    ("module-only", "this policy is gone: name only modules, as in `--engine cryptodev`"),
+    (
+        "round-robin",
+        "this policy is gone: name all engines that are to work, as in `--engine openssl --engine \
+         cryptodev --policy pull`",
+    ),
+];
 
 /// The order in which the gate admits processes.
 pub fn discipline() -> impl TypedValueParser<Value = Discipline> {
@@ -138,6 +158,16 @@ mod tests {
             assert!(error.contains("tip: a similar value exists"), "{error}");
             assert!(error.contains(&format!("'{nearest}'")), "{error}");
         }
+    }
+
+    #[test]
+    fn former_policies_are_answered_with_engines() {
+        for (name, _) in FORMER_POLICIES {
+            let error = Line::try_parse_from(["line", "--policy", name]).unwrap_err().to_string();
+            assert!(error.contains(name) && error.contains("--engine"), "{error}");
+        }
+        let error = Line::try_parse_from(["line", "--policy", "fifo"]).unwrap_err().to_string();
+        assert!(error.contains("[possible values: pull, adaptive]"), "{error}");
     }
 
     #[test]

@@ -126,7 +126,7 @@ pub(super) fn share(
     key: &Key,
     jobs: &mut [Job<'_>],
 ) -> Result<(), EngineError> {
-    let workers = seats(engines, cipher, direction, None, None);
+    let workers = seats(engines, cipher, direction, None);
     let policy = PolicyName::usual(workers.iter().map(|engine| engine.description().kind));
     // All tasks of a batch are in the queue before the first worker starts.
     let options = RunOptions::new(policy, cipher, direction, 1);

@@ -5,11 +5,10 @@
 //! code.
 
 mod adaptive;
-mod fixed;
 mod name;
 mod pull;
-mod round_robin;
 
+use std::fmt::Debug;
 use std::time::Duration;
 
 use evener_core::Kind;
@@ -19,6 +18,17 @@ pub use crate::costs::Processed;
 use crate::{Load, SizeClass, Waiting};
 
 pub use name::{PolicyName, UnknownPolicy};
+
+/// Makes the policies of runs, one for each run.
+pub trait MakePolicy: Debug + Send + Sync {
+    /// Makes the policy for these workers.
+    fn policy(&self, seats: &[Seat], setting: &Setting) -> Box<dyn Policy>;
+
+    /// Returns whether the policies start from the costs of the [`Setting`].
+    fn uses_costs(&self) -> bool {
+        true
+    }
+}
 
 /// Decides which worker gets which tasks, and when.
 ///

@@ -2,24 +2,17 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use evener_core::Kind;
 
 use super::adaptive::Adaptive;
-use super::fixed::OneKind;
 use super::pull::Pull;
-use super::round_robin::RoundRobin;
-use super::{Policy, Seat, Setting};
+use super::{MakePolicy, Policy, Seat, Setting};
 
-/// A policy, by its name.
+/// One of Evener's policies, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PolicyName {
-    /// Only engines that compute on the calling core.
-    CpuOnly,
-    /// Only modules.
-    ModuleOnly,
-    /// Equal shares for all workers, dealt out in turn.
-    RoundRobin,
     /// Every worker takes the next task when it is free.
     Pull,
     /// Measures the engines during the run, and uses the fastest combination.
@@ -28,13 +21,7 @@ pub enum PolicyName {
 
 impl PolicyName {
     /// All of them.
-    pub const ALL: &'static [PolicyName] = &[
-        PolicyName::CpuOnly,
-        PolicyName::ModuleOnly,
-        PolicyName::RoundRobin,
-        PolicyName::Pull,
-        PolicyName::Adaptive,
-    ];
+    pub const ALL: &'static [PolicyName] = &[PolicyName::Pull, PolicyName::Adaptive];
 
     /// The default: `adaptive` with modules, `pull` with CPU engines only.
     pub fn usual(mut kinds: impl Iterator<Item = Kind>) -> PolicyName {
@@ -44,35 +31,31 @@ impl PolicyName {
         }
     }
 
-    /// The name that users write, such as `round-robin`.
+    /// The name that users write, such as `pull`.
     pub fn name(self) -> &'static str {
         match self {
-            PolicyName::CpuOnly => "cpu-only",
-            PolicyName::ModuleOnly => "module-only",
-            PolicyName::RoundRobin => "round-robin",
             PolicyName::Pull => "pull",
             PolicyName::Adaptive => "adaptive",
         }
     }
+}
 
-    /// Returns whether workers with engines of this kind get tasks.
-    pub fn admits(self, kind: Kind) -> bool {
+impl MakePolicy for PolicyName {
+    fn policy(&self, seats: &[Seat], setting: &Setting) -> Box<dyn Policy> {
         match self {
-            PolicyName::CpuOnly => kind == Kind::Cpu,
-            PolicyName::ModuleOnly => kind == Kind::Module,
-            _ => true,
-        }
-    }
-
-    /// Makes the policy for these workers.
-    pub fn policy(self, seats: &[Seat], setting: &Setting) -> Box<dyn Policy> {
-        match self {
-            PolicyName::CpuOnly => Box::new(OneKind::new(Kind::Cpu, seats)),
-            PolicyName::ModuleOnly => Box::new(OneKind::new(Kind::Module, seats)),
-            PolicyName::RoundRobin => Box::new(RoundRobin::new(seats)),
             PolicyName::Pull => Box::new(Pull),
             PolicyName::Adaptive => Box::new(Adaptive::new(seats, setting)),
         }
+    }
+
+    fn uses_costs(&self) -> bool {
+        *self == PolicyName::Adaptive
+    }
+}
+
+impl From<PolicyName> for Arc<dyn MakePolicy> {
+    fn from(name: PolicyName) -> Arc<dyn MakePolicy> {
+        Arc::new(name)
     }
 }
 

@@ -4,6 +4,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use evener_core::{Description, Iv, Job, Kind, Offer, Outcome, Session, SessionRequest};
 
 use super::*;
+use crate::PolicyName;
+use crate::policy::{Claim, Decision, Policy};
+use crate::scheduler::Waiting;
 
 /// Copies its input, and fails for good after a number of batches.
 struct Copier {
@@ -120,11 +123,38 @@ fn when_every_engine_fails_the_tasks_are_abandoned_and_the_feed_ends() {
     assert!(statistics.workers.iter().all(|worker| worker.retired.is_some()));
 }
 
+/// Gives all tasks to the last worker.
+#[derive(Debug)]
+struct Last(usize);
+
+impl MakePolicy for Last {
+    fn policy(&self, seats: &[Seat], _: &Setting) -> Box<dyn Policy> {
+        Box::new(Last(seats.len() - 1))
+    }
+}
+
+impl Policy for Last {
+    fn next(&self, worker: usize, _: &Waiting, _: Duration) -> Decision {
+        if worker == self.0 { Decision::Claim(Claim::ONE) } else { Decision::Leave }
+    }
+}
+
+#[test]
+fn a_run_takes_any_policy() {
+    let record = Record::default();
+    let seats = ["a", "b", "c"].map(|name| copier(name, usize::MAX));
+    let options = RunOptions { policy: Arc::new(Last(0)), ..pull(4) };
+    let statistics = run(&seats, &options, &record, feed_all);
+    let units = statistics.workers.iter().filter(|worker| worker.units > 0);
+    let units: Vec<_> = units.map(|worker| (worker.worker, worker.units)).collect();
+    assert_eq!(units, [(2, 100)]);
+}
+
 #[test]
 fn courtesy_loses_nothing() {
     for policy in [PolicyName::Pull, PolicyName::Adaptive] {
         let record = Record::default();
-        let mut options = RunOptions { policy, ..pull(8) };
+        let mut options = RunOptions { policy: policy.into(), ..pull(8) };
         options.courtesy = Courtesy { in_background: true, most_cpu: Some(20) };
         let seats = [copier("a", usize::MAX), copier("b", 5)];
         run(&seats, &options, &record, feed_all);

@@ -2,7 +2,7 @@ use evener_core::Kind;
 
 use super::*;
 use crate::costs::Costs;
-use crate::policy::{PolicyName, Seat, Setting};
+use crate::policy::{MakePolicy, PolicyName, Seat, Setting};
 
 const NOW: Duration = Duration::ZERO;
 
@@ -34,71 +34,20 @@ fn turn(scheduler: &mut Scheduler<u32>, worker: usize) -> Option<Vec<u32>> {
     }
 }
 
-/// Lets a worker work alone and says how many tasks it got.
-fn alone(scheduler: &mut Scheduler<u32>, worker: usize) -> usize {
-    let claims = std::iter::from_fn(|| turn(scheduler, worker).filter(|tasks| !tasks.is_empty()));
-    claims.map(|tasks| tasks.len()).sum()
-}
-
-#[test]
-fn one_kind_has_the_queue_for_itself() {
-    for (policy, worker) in [(PolicyName::CpuOnly, 0), (PolicyName::ModuleOnly, 1)] {
-        let (mut scheduler, calls) = scheduler(policy);
-        assert_eq!(calls, [Call::Start(worker)]);
-        scheduler.close(NOW);
-        assert_eq!(alone(&mut scheduler, worker), 10);
-        assert!(scheduler.is_over() && !scheduler.is_stopped());
-    }
-}
-
 #[test]
 fn a_module_that_opens_slowly_starts_only_where_cores_have_work_for_so_long() {
     let seat = |kind, opening| Seat { engine: kind_name(kind), kind, batch: 1, bytes: 0, opening };
     let seats = [seat(Kind::Cpu, None), seat(Kind::Module, Some(Duration::from_secs(3)))];
     let setting = Setting { cores: 1, costs: Costs::default() };
-    let started = |policy: PolicyName| {
-        let mut scheduler = Scheduler::new(policy.policy(&seats, &setting), &seats, None);
+    let started = |seats: &[Seat]| {
+        let mut scheduler = Scheduler::new(PolicyName::Pull.policy(seats, &setting), seats, None);
         scheduler.open(NOW);
         (0..10).for_each(|task| scheduler.push(task, Load::job(100), NOW));
         scheduler.calls().collect::<Vec<_>>()
     };
-    assert_eq!(started(PolicyName::Pull), [Call::Start(0)]);
+    assert_eq!(started(&seats), [Call::Start(0)]);
     // There is no other worker.
-    assert_eq!(started(PolicyName::ModuleOnly), [Call::Start(1)]);
-}
-
-#[test]
-fn round_robin_deals_equal_shares() {
-    let (mut scheduler, calls) = scheduler(PolicyName::RoundRobin);
-    assert_eq!(calls, [Call::Start(0), Call::Start(1)]);
-    scheduler.close(NOW);
-    assert_eq!(turn(&mut scheduler, 1), Some(vec![0]));
-    assert_eq!(alone(&mut scheduler, 0), 5);
-    assert_eq!(alone(&mut scheduler, 1), 4);
-    assert_eq!(scheduler.calls().collect::<Vec<_>>(), [Call::Wake(0)]);
-    assert_eq!(turn(&mut scheduler, 0), None);
-}
-
-#[test]
-fn round_robin_deals_the_share_of_a_failed_worker_again() {
-    let (mut scheduler, _) = scheduler(PolicyName::RoundRobin);
-    scheduler.close(NOW);
-    let tasks = turn(&mut scheduler, 1).unwrap();
-    assert_eq!(alone(&mut scheduler, 0), 5);
-    scheduler.leave(1, tasks.into_iter().map(|task| (task, Load::job(100))), NOW);
-    assert_eq!(scheduler.calls().collect::<Vec<_>>(), [Call::Wake(0)]);
-    assert_eq!(alone(&mut scheduler, 0), 5);
-    assert!(scheduler.is_over() && !scheduler.is_deserted());
-}
-
-#[test]
-fn shared_tasks_belong_to_whoever_is_free() {
-    let (mut scheduler, _) = scheduler(PolicyName::RoundRobin);
-    assert_eq!(turn(&mut scheduler, 0), Some(vec![0]));
-    assert_eq!(alone(&mut scheduler, 1), 5);
-    scheduler.share(99, Load::job(100), NOW);
-    assert_eq!(scheduler.calls().collect::<Vec<_>>(), [Call::Wake(1)]);
-    assert_eq!(turn(&mut scheduler, 1), Some(vec![99]));
+    assert_eq!(started(&seats[1..]), [Call::Start(0)]);
 }
 
 #[test]

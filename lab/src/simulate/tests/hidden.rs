@@ -54,7 +54,7 @@ fn what_a_profile_says_to_be_hidden_need_not_be_found() {
         let mut scene = Scene::new(1, engines.iter().collect(), vec![4096; 4000]);
         // Opening a session in vain is a loss, too.
         scene.opening = (Duration::from_millis(10), Duration::from_millis(10));
-        let fixed = [PolicyName::CpuOnly, PolicyName::ModuleOnly, PolicyName::Pull];
+        let fixed = [Rival::CpuOnly, Rival::ModuleOnly, PolicyName::Pull.into()];
         let best = fixed.map(|policy| scene.run(policy, Costs::default()).unwrap().wall);
         let best = best.into_iter().min().unwrap();
         let outcome = scene.run(PolicyName::Adaptive, known(&scene)).unwrap();
@@ -159,7 +159,7 @@ fn a_module_that_is_late_beside_the_processor_is_found() {
 /// Fails if `adaptive` takes more than `part` (3 %) plus 20 ms longer than the best fixed choice in
 /// hindsight.
 fn assert_little_regret(scene: &Scene<'_>, part: f64, what: &str) {
-    let fixed = [PolicyName::CpuOnly, PolicyName::ModuleOnly, PolicyName::Pull];
+    let fixed = [Rival::CpuOnly, Rival::ModuleOnly, PolicyName::Pull.into()];
     let best =
         fixed.map(|policy| scene.run(policy, Costs::default()).unwrap().wall).into_iter().min();
     let best = best.unwrap_or_default();

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use evener_core::Kind;
 
-use super::{Claim, Decision, Policy, Seat};
-use crate::Waiting;
+use evener_pipeline::Waiting;
+use evener_pipeline::policy::{Claim, Decision, Policy, Seat};
 
-/// [`Pull`](super::pull::Pull) among the workers of one kind.
+/// `pull` among the workers of one kind.
 pub(super) struct OneKind {
     takes_part: Vec<bool>,
 }

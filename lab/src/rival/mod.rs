@@ -1,27 +1,41 @@
-//! The policies that are compared: Evener's own, and the papers' polling.
+//! The policies that are compared: Evener's own, and the papers'.
+
+mod fixed;
+mod round_robin;
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use evener_core::Kind;
+use evener_pipeline::policy::{MakePolicy, Policy, Seat, Setting};
 use evener_pipeline::{PolicyName, Queue, UnknownPolicy};
+
+use fixed::OneKind;
+use round_robin::RoundRobin;
 
 /// A policy to compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rival {
-    /// One of Evener's policies.
-    Own(PolicyName),
+    /// Only engines that compute on the calling core.
+    CpuOnly,
+    /// Only modules.
+    ModuleOnly,
+    /// Equal shares for all workers, dealt out in turn.
+    RoundRobin,
     /// A dispatcher watches the workers and hands a task to any free one. It never sleeps, so it
     /// uses CPU time of its own.
     Polling,
+    /// One of Evener's policies.
+    Own(PolicyName),
 }
 
 impl Rival {
     /// All of them, in the order of the papers' tables.
     pub const ALL: &'static [Rival] = &[
-        Rival::Own(PolicyName::CpuOnly),
-        Rival::Own(PolicyName::ModuleOnly),
-        Rival::Own(PolicyName::RoundRobin),
+        Rival::CpuOnly,
+        Rival::ModuleOnly,
+        Rival::RoundRobin,
         Rival::Polling,
         Rival::Own(PolicyName::Pull),
         Rival::Own(PolicyName::Adaptive),
@@ -30,31 +44,46 @@ impl Rival {
     /// The policy's name, as users write it.
     pub fn name(self) -> &'static str {
         match self {
-            Rival::Own(policy) => policy.name(),
+            Rival::CpuOnly => "cpu-only",
+            Rival::ModuleOnly => "module-only",
+            Rival::RoundRobin => "round-robin",
             Rival::Polling => "polling",
+            Rival::Own(policy) => policy.name(),
         }
     }
 
     /// Returns whether workers with engines of a kind get any work at all.
     pub fn admits(self, kind: Kind) -> bool {
         match self {
-            Rival::Own(policy) => policy.admits(kind),
-            Rival::Polling => true,
+            Rival::CpuOnly => kind == Kind::Cpu,
+            Rival::ModuleOnly => kind == Kind::Module,
+            _ => true,
         }
     }
 
     /// Returns whether a module keeps working even if it takes more of the cores' time than it
     /// saves, as in the papers.
     pub(crate) fn ignores_burden(self) -> bool {
-        self.of_queue() == PolicyName::Pull
+        matches!(self, Rival::Polling | Rival::Own(PolicyName::Pull))
     }
+}
 
-    /// The policy of the queue. With a dispatcher, a worker takes the tasks that it is given.
-    pub(crate) fn of_queue(self) -> PolicyName {
+impl MakePolicy for Rival {
+    fn policy(&self, seats: &[Seat], setting: &Setting) -> Box<dyn Policy> {
         match self {
-            Rival::Own(policy) => policy,
-            Rival::Polling => PolicyName::Pull,
+            Rival::CpuOnly => Box::new(OneKind::new(Kind::Cpu, seats)),
+            Rival::ModuleOnly => Box::new(OneKind::new(Kind::Module, seats)),
+            Rival::RoundRobin => Box::new(RoundRobin::new(seats)),
+            // A worker takes the tasks that the dispatcher gives it.
+            Rival::Polling => PolicyName::Pull.policy(seats, setting),
+            Rival::Own(policy) => policy.policy(seats, setting),
         }
+    }
+}
+
+impl From<Rival> for Arc<dyn MakePolicy> {
+    fn from(rival: Rival) -> Arc<dyn MakePolicy> {
+        Arc::new(rival)
     }
 }
 
@@ -99,16 +128,4 @@ pub(crate) fn dispatch<T>(queue: &Queue<'_, T>, tasks: impl IntoIterator<Item = 
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_read_and_written() {
-        for &rival in Rival::ALL {
-            assert_eq!(rival.to_string().parse(), Ok(rival));
-        }
-        let own = Rival::ALL.iter().filter(|rival| matches!(rival, Rival::Own(_)));
-        assert_eq!(own.count(), PolicyName::ALL.len());
-        assert!("fifo".parse::<Rival>().is_err());
-    }
-}
+mod tests;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::{Claim, Decision, Effect, Event, Policy, Seat};
-use crate::Waiting;
+use evener_pipeline::Waiting;
+use evener_pipeline::policy::{Claim, Decision, Effect, Event, Policy, Seat};
 
 /// Every worker gets the same number of tasks, whether it is busy or not. Only the numbers are
 /// equal; a worker takes its tasks from the head of the queue.
