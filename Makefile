@@ -50,7 +50,7 @@ clippy: needs
 # The pages of the library crates that users read.
 documentation: needs
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --lib --package=evener \
-		$(patsubst %,--package=evener-%,core lanes gate engines pipeline format files)
+		$(patsubst %,--package=evener-%,core lanes gate engines pipeline format keys files)
 
 # Tests send SIGHUP and SIGQUIT, which a caller such as nohup may have had this ignore.
 unit-tests: needs

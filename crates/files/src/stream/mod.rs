@@ -24,6 +24,7 @@ use std::time::Instant;
 
 use evener_core::Direction;
 use evener_format::FileCipher;
+use evener_keys::Candidates;
 use evener_pipeline::Worker;
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 use rustix::io::retry_on_intr;
@@ -32,7 +33,6 @@ use crate::identity::FileState;
 use crate::naming::kind_of_name;
 use crate::output::Outputs;
 use crate::prepare::bytes_to_prepare;
-use crate::ring::Candidates;
 use crate::seats::Accounts;
 use crate::segment::{SegmentError, chunks_in};
 use crate::{

@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use evener_keys::is_wrapped_key_in;
 use evener_pipeline::Worker;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fstat, openat, statat, unlinkat};
 use rustix::io::Errno;
@@ -29,7 +30,6 @@ use crate::prepare::{bytes_to_know, check_key};
 use crate::segment::SegmentError;
 use crate::source::Source;
 use crate::workspace::zeros;
-use crate::wrapped_key::is_wrapped_key_in;
 
 /// Entries of the target tree that may be removed, as paths below its root.
 #[derive(Default)]

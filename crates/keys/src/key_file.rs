@@ -10,7 +10,7 @@ use rustix::fs::{OFlags, StatVfsMountFlags, fstatfs, fstatvfs};
 use zeroize::Zeroizing;
 
 use super::{KeyError, Unlock};
-use crate::exposure::{has_mode_of_mount, is_private_mount};
+use crate::mounts::{has_mode_of_mount, is_private_mount};
 
 /// A small file's bytes, and its access by other users.
 pub(super) struct Contents {

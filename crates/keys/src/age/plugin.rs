@@ -10,7 +10,7 @@ use ::age::secrecy::SecretString;
 use zeroize::Zeroizing;
 
 use super::{Identity, Recipient};
-use crate::keys::KeyError;
+use crate::KeyError;
 
 /// Speaks with the user for a plugin. A plugin may send any text.
 pub trait Dialogue: Send + Sync {

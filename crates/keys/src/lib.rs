@@ -6,24 +6,30 @@
 //! - either of them encrypted with age, for recipients or with a passphrase.
 //!
 //! [`load`] reads all of them. The caller supplies passphrases and identities through [`Unlock`];
-//! this module never asks the user. To create a key file, call [`KeyMaterial::generate`], then its
+//! this crate never asks the user. To create a key file, call [`KeyMaterial::generate`], then its
 //! [text](KeyMaterial::to_text), [`age::wrap`] to encrypt it, and [`create`] to write the file.
+
+#![forbid(unsafe_code)]
 
 pub mod age;
 mod error;
 mod key_file;
 mod key_format;
 mod key_line;
+pub mod mounts;
+pub mod naming;
 mod new_file;
 mod passphrase;
 mod pipe_head;
 mod process;
 mod random;
 mod recognise;
+mod ring;
 mod text;
 mod tink_json;
 mod tink_keyset;
 mod unlock;
+mod wrapped_key;
 
 use std::fmt;
 use std::io::Read;
@@ -34,20 +40,23 @@ use evener_format::{FormatError, Recipe};
 use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
-use crate::KeyRing;
-
 pub use error::{KeyError, MalformedKey};
 pub use evener_format::{CobblestoneSuite, HkdfHash, TinkKey};
 pub use key_file::{Exposed, check_private, check_secret_file};
 pub use key_format::{KeyFormat, UnknownKeyFormat};
+pub use naming::Naming;
 pub use new_file::{NewKeyFile, create};
 pub use passphrase::{Oddity, Passphrase};
 pub use pipe_head::PipeHead;
 pub use process::{Protection, protect_process};
 pub use recognise::{Guess, recognise};
+pub use ring::{Candidates, KeyRing};
 pub use text::plain_text;
 pub use tink_keyset::{TinkKeyset, TinkTemplate};
 pub use unlock::{NoUnlock, Unlock};
+pub use wrapped_key::{
+    has_wrapped_key_name, is_wrapped_key, is_wrapped_key_in, is_wrapped_key_name, wrapped_key_name,
+};
 
 /// Reads a key file, after decrypting it if age encrypted it.
 ///
