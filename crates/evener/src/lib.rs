@@ -51,6 +51,10 @@
 //! files are done.
 //!
 //! # Features
+//! `age` (default) opens and writes wrapped keys: key files that age encrypted, for recipients or with
+//! a passphrase. Without it a build has less than half of the dependencies, and such a key is an error
+//! that says so.
+//!
 //! `vendored-openssl` (default) builds OpenSSL 3.6 or later and links it statically;
 //! `system-openssl` links the distribution's (with `default-features = false`).
 

@@ -19,34 +19,18 @@ use ::age::secrecy::SecretString;
 use ::age::{DecryptError, EncryptError, Encryptor, scrypt};
 use zeroize::Zeroizing;
 
-use super::text::{BYTE_ORDER_MARK, trimmed_lines};
+use super::age_text::{SECRET_KEY_START, has_prefix, is_armoured, lines};
 use super::{KeyError, Passphrase, Unlock, key_file};
 use header::read_header;
 
+pub use super::age_text::is_encrypted;
+pub use super::dialogue::{Dialogue, NoDialogue};
 pub use identity::Identity;
-pub use plugin::{Dialogue, NoDialogue};
 pub use recipient::Recipient;
-
-/// Returns whether these bytes begin like an age file, binary or in ASCII armour.
-pub fn is_encrypted(bytes: &[u8]) -> bool {
-    bytes.starts_with(BINARY_START) || is_armoured(bytes)
-}
-
-/// Returns whether the first nonblank line begins an age file in ASCII armour.
-fn is_armoured(bytes: &[u8]) -> bool {
-    let text = bytes.strip_prefix(BYTE_ORDER_MARK.as_bytes()).unwrap_or(bytes);
-    text.trim_ascii_start().starts_with(ARMOUR_START)
-}
 
 /// Returns whether these are the bytes of an age file encrypted with a passphrase.
 pub(super) fn has_passphrase(bytes: &[u8]) -> bool {
     read_header(bytes).is_ok_and(|decryptor| decryptor.is_scrypt())
-}
-
-/// Returns whether the first meaningful line of this text is an age identity.
-pub(super) fn is_identity(text: &[u8]) -> bool {
-    let first = lines(text).find_map(|(_, line)| line);
-    first.is_some_and(|line| has_prefix(line, SECRET_KEY_START))
 }
 
 /// Encrypts a key's text for recipients, each of whom can open it alone. The result is a binary age
@@ -254,22 +238,6 @@ fn scrypt_bytes(work_factor: u8) -> u64 {
     1 << (work_factor + 10)
 }
 
-fn has_prefix(text: &str, prefix: &str) -> bool {
-    text.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
-}
-
-/// The meaningful lines, with their numbers from 1; `None` for a line that is not UTF-8.
-fn lines(text: &[u8]) -> impl Iterator<Item = (usize, Option<&str>)> {
-    trimmed_lines(text)
-        .enumerate()
-        .filter(|(_, line)| !line.is_empty() && !line.starts_with(b"#"))
-        .map(|(index, line)| (index + 1, std::str::from_utf8(line).ok()))
-}
-
-pub(super) const BINARY_START: &[u8] = b"age-encryption.org/";
-/// As many bytes as the shortest header of another format.
-pub(super) const ARMOUR_START: &[u8] = b"-----BEGIN AGE ENCRYPTED";
-const SECRET_KEY_START: &str = "AGE-SECRET-KEY-";
 const NOT_TEXT: &str = "it is not text";
 const MIXED: &str = "some of the recipients do not go together with others (post-quantum ones only \
      with their like); give fewer";

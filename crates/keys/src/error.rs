@@ -104,6 +104,21 @@ pub enum KeyError {
         /// The file, or the source that was read.
         path: PathBuf,
     },
+    /// The file needs age, which is not in this build.
+    #[error(
+        "`{}` takes age, which this build of Evener is without; build it with the feature `age`",
+        shown(path)
+    )]
+    NeedsAge {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The key is to be wrapped, and age is not in this build.
+    #[error(
+        "recipients and passphrases of keys take age, which this build of Evener is without; build \
+         it with the feature `age`"
+    )]
+    NoAge,
     /// An age plugin is missing, or failed.
     #[error("{reason}")]
     Plugin {
@@ -289,6 +304,7 @@ impl KeyError {
             | KeyError::Terminal { path }
             | KeyError::PipeHead { path, .. }
             | KeyError::OfAge { path }
+            | KeyError::NeedsAge { path }
             | KeyError::Grew { path }
             | KeyError::Exists { path }
             | KeyError::Malformed { path, .. }
@@ -303,6 +319,7 @@ impl KeyError {
             | KeyError::Identity { path, .. } => Some(path),
             KeyError::Plugin { .. }
             | KeyError::Recipient { .. }
+            | KeyError::NoAge
             | KeyError::NoRecipients
             | KeyError::TooManyRecipients { .. }
             | KeyError::Passphrase { .. }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
-use super::age::{ARMOUR_START, BINARY_START};
+use super::age_text::{ARMOUR_START, BINARY_START};
 use super::key_file::{Contents, LONGEST};
 use super::{KeyError, KeyFile};
 
@@ -84,8 +84,6 @@ const MOST_DIGITS: usize = 7;
 
 #[cfg(test)]
 mod tests {
-    use super::super::NoUnlock;
-    use super::super::age::{Identity, wrap};
     use super::*;
 
     fn read(mut bytes: &[u8]) -> Result<(KeyFile, usize), KeyError> {
@@ -93,8 +91,12 @@ mod tests {
         Ok((file, bytes.len()))
     }
 
+    #[cfg(feature = "age")]
     #[test]
     fn a_head_is_read_and_nothing_after_it() {
+        use crate::NoUnlock;
+        use crate::age::{Identity, wrap};
+
         let text = b"evener-key:v1:cobblestone-128:AAECAwQFBgcICQoLDA0ODw\n";
         let identity = Identity::generate();
         let wrapped = wrap(text, &[identity.recipient().unwrap()]).unwrap();

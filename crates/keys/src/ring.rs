@@ -2,7 +2,7 @@
 
 use evener_format::{FileCipher, FormatError, Recipe};
 
-use crate::age::is_encrypted;
+use crate::age_text::is_encrypted;
 
 /// The recipes (format, key and context) that an operation may use: the first encrypts, all of
 /// them decrypt.

@@ -15,7 +15,7 @@ use std::path::Path;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::retry_on_intr;
 
-use crate::age::is_encrypted;
+use crate::age_text::is_encrypted;
 
 /// The name of the wrapped key of a tree, or of the single file `file`. The first one in a place
 /// has the number 1.
