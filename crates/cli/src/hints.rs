@@ -6,6 +6,7 @@ use std::io::Read;
 use std::path::Path;
 
 use evener::format::{Guess, recognise};
+use evener::keys::faults::PassphraseFault;
 use evener::keys::{KeyError, MalformedKey};
 use evener::{Failure, FileError};
 use rustix::io::Errno;
@@ -102,6 +103,9 @@ pub(crate) fn of_key(error: &KeyError) -> String {
         KeyError::IdentityNeeded { .. } | KeyError::WrongIdentity { .. } => " (`-i`)",
         KeyError::PassphraseNeeded { .. } => {
             " (`--passphrase`, `--passphrase-file` or `--passphrase-fd`)"
+        }
+        KeyError::Passphrase { fault: PassphraseFault::NoTerminal, .. } => {
+            "; give --passphrase-file or --passphrase-fd"
         }
         KeyError::OpenToOthers { has_mode_of_mount: true, .. }
         | KeyError::WritableByOthers { has_mode_of_mount: true, .. } => {

@@ -170,7 +170,7 @@ fn standard_output_has_its_name() {
 fn a_file_without_recipients_is_said_to_have_none() {
     let fixture = Fixture::new();
     let ended = fixture.expect(2, &["encrypt", "-R", "/dev/null", "tree", "sealed"]);
-    assert!(ended.messages.contains("it holds no recipients"), "{}", ended.messages);
+    assert!(ended.messages.contains("the file holds no recipients"), "{}", ended.messages);
     assert!(!fixture.path("sealed").exists());
     // Recipients are no secret, so a pipe is as good as a file.
     let line = format!("echo {} | $evener encrypt -R /dev/stdin tree sealed", common::RECIPIENT);

@@ -102,7 +102,7 @@ pub mod keys {
         CobblestoneSuite, Exposed, Fingerprint, HkdfHash, KeyError, KeyFile, KeyFormat,
         KeyMaterial, MalformedKey, Naming, NewKeyFile, NoUnlock, Oddity, Passphrase, PipeHead,
         Protection, TinkKey, TinkKeyset, TinkTemplate, UnknownKeyFormat, Unlock, age,
-        check_private, check_secret_file, create, load, plain_text, protect_process,
+        check_private, check_secret_file, create, faults, load, plain_text, protect_process,
     };
 }
 

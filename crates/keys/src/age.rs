@@ -19,7 +19,7 @@ use ::age::secrecy::SecretString;
 use ::age::{DecryptError, EncryptError, Encryptor, scrypt};
 use zeroize::Zeroizing;
 
-use super::age_text::{SECRET_KEY_START, has_prefix, is_armoured, lines};
+use super::faults::{AgeDamage, WrapFault};
 use super::{KeyError, Passphrase, Unlock, key_file};
 use header::read_header;
 
@@ -162,7 +162,7 @@ fn encrypt<'a>(
     text: &[u8],
     recipients: impl Iterator<Item = &'a dyn ::age::Recipient>,
 ) -> Result<Vec<u8>, KeyError> {
-    let failed = |error: io::Error| KeyError::Wrap(error.to_string());
+    let failed = |error: io::Error| KeyError::Wrap(WrapFault::Age(error.to_string()));
     let encryptor = Encryptor::with_recipients(recipients).map_err(encryption_error)?;
     let mut writer = encryptor.wrap_output(Vec::new()).map_err(failed)?;
     writer.write_all(text).map_err(failed)?;
@@ -180,8 +180,8 @@ fn encryption_error(error: EncryptError) -> KeyError {
         EncryptError::Plugin(errors) => plugin::failed(&errors),
         // Before the key is wrapped, only plugins read or write.
         EncryptError::Io(_) => plugin::failed::<String>(&[]),
-        EncryptError::IncompatibleRecipients { .. } => KeyError::Wrap(MIXED.to_owned()),
-        error => KeyError::Wrap(error.to_string().replace('\n', " ")),
+        EncryptError::IncompatibleRecipients { .. } => KeyError::Wrap(WrapFault::MixedRecipients),
+        error => KeyError::Wrap(WrapFault::Age(error.to_string().replace('\n', " "))),
     }
 }
 
@@ -189,7 +189,7 @@ fn encryption_error(error: EncryptError) -> KeyError {
 /// difference that overflows on a fast machine.
 fn decryption_error(error: DecryptError, path: &Path) -> KeyError {
     let path = path.to_owned();
-    let damaged = |path, reason| KeyError::DamagedAge { path, reason };
+    let damaged = |path, damage| KeyError::DamagedAge { path, damage };
     match error {
         DecryptError::NoMatchingKeys => KeyError::WrongIdentity { path },
         DecryptError::DecryptionFailed | DecryptError::KeyDecryptionFailed => {
@@ -200,15 +200,11 @@ fn decryption_error(error: DecryptError, path: &Path) -> KeyError {
         }
         DecryptError::ExcessiveWork { required, .. } => memory_lacks(required),
         DecryptError::Plugin(errors) => plugin::failed(&errors),
-        DecryptError::InvalidHeader => damaged(path, "its age header is malformed"),
-        DecryptError::InvalidMac => damaged(path, "its age header was changed"),
-        DecryptError::Io(error) if is_of_armour(&error) => damaged(
-            path,
-            "a line of its ASCII armour was wrapped, cut or changed (all but the last have 64 \
-             characters)",
-        ),
-        DecryptError::UnknownFormat => damaged(path, "it is of a version of age not known here"),
-        _ => damaged(path, "it was cut short or changed"),
+        DecryptError::InvalidHeader => damaged(path, AgeDamage::Header),
+        DecryptError::InvalidMac => damaged(path, AgeDamage::HeaderChanged),
+        DecryptError::Io(error) if is_of_armour(&error) => damaged(path, AgeDamage::Armour),
+        DecryptError::UnknownFormat => damaged(path, AgeDamage::Version),
+        _ => damaged(path, AgeDamage::Content),
     }
 }
 
@@ -237,10 +233,6 @@ fn memory_lacks(work_factor: u8) -> KeyError {
 fn scrypt_bytes(work_factor: u8) -> u64 {
     1 << (work_factor + 10)
 }
-
-const NOT_TEXT: &str = "it is not text";
-const MIXED: &str = "some of the recipients do not go together with others (post-quantum ones only \
-     with their like); give fewer";
 
 /// The logarithm of scrypt's rounds when encrypting, as in `age -p`: 256 MiB, about a second.
 const WORK_FACTOR: u8 = 18;

@@ -9,7 +9,8 @@ use std::path::Path;
 use evener_core::shown;
 use zeroize::Zeroizing;
 
-use super::text::{BYTE_ORDER_MARK, UTF_16, is_utf_16};
+use super::faults::PassphraseFault;
+use super::text::{BYTE_ORDER_MARK, is_utf_16};
 use super::{KeyError, NoUnlock, Unlock, check_secret_file};
 
 /// A passphrase: 1 to [`Passphrase::MAX_LENGTH`] bytes without a newline or a zero byte, zeroised
@@ -66,16 +67,16 @@ impl Passphrase {
     /// # Errors
     /// [`KeyError::Passphrase`] when it is empty, too long, or holds a newline or zero byte.
     pub fn new(bytes: &[u8], origin: &str) -> Result<Passphrase, KeyError> {
-        let reason = if bytes.is_empty() {
-            "it is empty"
+        let fault = if bytes.is_empty() {
+            PassphraseFault::Empty
         } else if bytes.len() > Passphrase::MAX_LENGTH {
-            "it is longer than 1023 bytes"
+            PassphraseFault::TooLong
         } else if bytes.contains(&0) && is_utf_16(bytes) {
-            UTF_16
+            PassphraseFault::Utf16
         } else if bytes.contains(&0) {
-            "it holds a zero byte, as text in UTF-16 does; save it as text in UTF-8"
+            PassphraseFault::ZeroByte
         } else if bytes.contains(&b'\n') {
-            "it holds a newline"
+            PassphraseFault::Newline
         } else {
             return Ok(Passphrase {
                 bytes: Zeroizing::new(bytes.to_vec()),
@@ -84,7 +85,7 @@ impl Passphrase {
                 has_further_lines: false,
             });
         };
-        Err(refused(origin, reason))
+        Err(refused(origin, fault))
     }
 
     /// Reads the first line of a file, which may be a pipe; a regular file or a FIFO must be
@@ -128,8 +129,8 @@ impl Passphrase {
         let line =
             File::open(format!("/dev/fd/{descriptor}")).and_then(read_line).map_err(|cause| {
                 match cause.kind() {
-                    io::ErrorKind::NotFound => refused(&origin, "it is not open"),
-                    _ => refused(&origin, cause.to_string()),
+                    io::ErrorKind::NotFound => refused(&origin, PassphraseFault::NotOpen),
+                    _ => refused(&origin, PassphraseFault::Unreadable(cause)),
                 }
             })?;
         Passphrase::of_line(&line, &origin)
@@ -137,7 +138,7 @@ impl Passphrase {
 
     fn of_line(line: &[u8], origin: &str) -> Result<Passphrase, KeyError> {
         if line.is_empty() {
-            return Err(refused(origin, "its first line is empty"));
+            return Err(refused(origin, PassphraseFault::EmptyLine));
         }
         Ok(Passphrase { is_line: true, ..Passphrase::new(line, origin)? })
     }
@@ -194,15 +195,12 @@ impl Passphrase {
             return Ok(text);
         }
         let text = text.trim_start_matches(BYTE_ORDER_MARK).trim();
-        let reason = match text {
-            "" => "its first line is blank",
-            text if text.contains('\r') => {
-                "its line holds a carriage return within, as old Macs end lines; have it in a \
-                 line of its own"
-            }
+        let fault = match text {
+            "" => PassphraseFault::BlankLine,
+            text if text.contains('\r') => PassphraseFault::CarriageReturn,
             text => return Ok(text),
         };
-        Err(refused(&self.origin, reason))
+        Err(refused(&self.origin, fault))
     }
 
     /// The texts to try on an existing key: as written, then as an editor shows the line, then
@@ -221,8 +219,15 @@ impl Passphrase {
     }
 
     fn as_utf_8(&self) -> Result<&str, KeyError> {
-        let reason = if is_utf_16(&self.bytes) { UTF_16 } else { NO_UTF_8 };
-        self.text().ok_or_else(|| refused(&self.origin, reason))
+        self.text().ok_or_else(|| {
+            refused(
+                &self.origin,
+                match is_utf_16(&self.bytes) {
+                    true => PassphraseFault::Utf16,
+                    false => PassphraseFault::NotUtf8,
+                },
+            )
+        })
     }
 }
 
@@ -232,8 +237,8 @@ impl fmt::Debug for Passphrase {
     }
 }
 
-fn refused(origin: &str, reason: impl Into<String>) -> KeyError {
-    KeyError::Passphrase { origin: origin.to_owned(), reason: reason.into() }
+fn refused(origin: &str, fault: PassphraseFault) -> KeyError {
+    KeyError::Passphrase { origin: origin.to_owned(), fault }
 }
 
 /// Reads up to a newline, which it drops, byte by byte so that it takes nothing after it. Stops
@@ -266,9 +271,6 @@ fn has_text(mut source: impl Read) -> io::Result<bool> {
         }
     }
 }
-
-const NO_UTF_8: &str = "it is not UTF-8, and a passphrase of age is; convert it \
-     (from Latin-1: `iconv -f latin1 -t utf-8`)";
 
 #[cfg(test)]
 mod tests {

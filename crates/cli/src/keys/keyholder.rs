@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use evener::keys::age::{Dialogue, Identity};
+use evener::keys::faults::PassphraseFault;
 use evener::keys::{Exposed, KeyError, Oddity, Passphrase, Unlock};
 
 use super::dialogue::AtTerminal;
@@ -126,7 +127,7 @@ impl<'a> Keyholder<'a> {
             if first.bytes() == second.bytes() {
                 Ok(first)
             } else {
-                Err(terminal("the two are not the same; nothing was done"))
+                Err(terminal(PassphraseFault::NotTheSame))
             }
         })
     }
@@ -165,9 +166,7 @@ impl<'a> Keyholder<'a> {
     fn ask(&self, prompt: &str) -> Result<Passphrase, KeyError> {
         match self.signals.ask(prompt) {
             Ok(typed) => Passphrase::new(&typed, "the terminal"),
-            Err(_) => {
-                Err(terminal("there is none to ask; give --passphrase-file or --passphrase-fd"))
-            }
+            Err(_) => Err(terminal(PassphraseFault::NoTerminal)),
         }
     }
 }
@@ -246,6 +245,6 @@ impl Unlock for Keyholder<'_> {
     }
 }
 
-fn terminal(reason: &str) -> KeyError {
-    KeyError::Passphrase { origin: "the terminal".to_owned(), reason: reason.to_owned() }
+fn terminal(fault: PassphraseFault) -> KeyError {
+    KeyError::Passphrase { origin: "the terminal".to_owned(), fault }
 }

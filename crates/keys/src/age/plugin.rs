@@ -10,6 +10,7 @@ use ::age::secrecy::SecretString;
 
 use super::{Dialogue, Identity, Recipient};
 use crate::KeyError;
+use crate::faults::PluginFault;
 
 /// A dialogue in the age crate's form.
 #[derive(Clone)]
@@ -61,24 +62,21 @@ pub(super) fn identities(
 
 /// The error with the plugins' messages; without any, plugins ended early or broke the protocol.
 pub(super) fn failed<E: fmt::Display>(errors: &[E]) -> KeyError {
-    let words: Vec<_> = errors.iter().map(|error| error.to_string().replace('\n', " ")).collect();
-    let words = match words.is_empty() {
-        true => "it ended before it was done, or broke the protocol; `AGEDEBUG=plugin` shows what \
-                 it says"
-            .to_owned(),
-        false => words.join("; "),
-    };
-    KeyError::Plugin { reason: format!("the age plugin failed: {words}") }
+    let messages: Vec<_> =
+        errors.iter().map(|error| error.to_string().replace('\n', " ")).collect();
+    KeyError::Plugin(match messages.is_empty() {
+        true => PluginFault::Ended,
+        false => PluginFault::Failed { messages: messages.join("; ") },
+    })
 }
 
 fn not_found(error: &ResolveError) -> KeyError {
-    let reason = match error {
-        ResolveError::MissingPlugin { binary_name } => format!(
-            "there is no program `{binary_name}` in PATH, which this age key needs; install it"
-        ),
-        _ => "this age key names a plugin that can't be the name of a program".to_owned(),
-    };
-    KeyError::Plugin { reason }
+    KeyError::Plugin(match error {
+        ResolveError::MissingPlugin { binary_name } => {
+            PluginFault::Missing { program: binary_name.clone() }
+        }
+        _ => PluginFault::Name,
+    })
 }
 
 /// Each name once, in the order of first occurrence.
