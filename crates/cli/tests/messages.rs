@@ -551,4 +551,17 @@ fn a_file_of_another_kind_is_told_by_its_beginning() {
         assert!(ended.messages.contains(told), "{name}: {}", ended.messages);
     }
     fixture.expect(0, &["decrypt", "-q", "--passphrase-file", "words", "pipe", "out"]);
+    // An option that is there already is no advice.
+    let cut = fs::read(fixture.path("enc")).unwrap();
+    fs::write(fixture.path("cut"), &cut[..cut.len() - 1]).unwrap();
+    let options = "decrypt --format openssl --cipher aes256 --iterations 1 --passphrase-file words";
+    for (name, told) in
+        [("b64", Some("it begins as base64 of `openssl enc` does (--base64)")), ("cut", None)]
+    {
+        let arguments: Vec<_> = options.split(' ').chain([name, "out2"]).collect();
+        let messages = fixture.run(&arguments).messages;
+        assert!(told.is_none_or(|told| messages.contains(told)), "{name}: {messages}");
+        assert!(!messages.contains("--format openssl"), "{name}: {messages}");
+        assert!(messages.contains(name), "{messages}");
+    }
 }
