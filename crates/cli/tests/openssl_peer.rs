@@ -114,6 +114,24 @@ fn every_cipher_of_openssl_enc_is_read_and_written() {
 }
 
 #[test]
+fn a_key_or_iv_of_a_wrong_length_is_named() {
+    let fixture = Fixture::new();
+    for (key, iv, words) in [
+        (32, 17, "aes-256-cbc takes an IV of 16 bytes, not 17"),
+        (32, 12, "aes-256-cbc takes an IV of 16 bytes, not 12"),
+        (32, 0, "aes-256-cbc takes an IV of 16 bytes, not 0"),
+        (100, 16, "aes-256-cbc takes a key of 32 bytes, not 100"),
+        (0, 16, "aes-256-cbc takes a key of 32 bytes, not 0"),
+    ] {
+        fixture.secret("key.hex", &"0f".repeat(key));
+        fixture.secret("iv.hex", &"0f".repeat(iv));
+        let raw = "--cipher aes-256-cbc --key-hex-file key.hex --iv-hex-file iv.hex";
+        let told = run(&fixture, 2, &format!("$evener encrypt --format openssl {raw} tree out"));
+        assert!(told.messages.contains(words), "{}", told.messages);
+    }
+}
+
+#[test]
 fn files_without_salt_are_read_and_written() {
     let Some(fixture) = fixture() else { return };
     for cipher in ["aes-256-cbc", "aes-128-ctr"] {

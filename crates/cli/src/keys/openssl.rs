@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use evener::format::{Kdf, OpensslEnc, OpensslSecret, Recipe};
+use evener::format::{FormatError, Kdf, OpensslEnc, OpensslSecret, Recipe};
 use evener::hazmat::Iv;
 use evener::keys::{Unlock, check_secret_file, plain_text};
 use evener::{Key, Mode};
@@ -90,12 +90,18 @@ pub(super) fn recipe(
         }
         Some((key, iv)) => {
             let bytes = hexadecimal(key, Secrecy::Secret, keyholder)?;
-            let key = Key::new(&bytes).map_err(|_| not_hexadecimal(key))?;
+            let key = Key::new(&bytes).map_err(|_| {
+                let (expected, actual) = (cipher.key_length(), bytes.len());
+                FormatError::Length { cipher, what: "a key", expected, actual }
+            })?;
             let iv = match iv {
                 None => Iv::NONE,
                 Some(path) => {
                     let bytes = hexadecimal(path, Secrecy::Public, keyholder)?;
-                    Iv::new(&bytes).map_err(|_| not_hexadecimal(path))?
+                    Iv::new(&bytes).map_err(|_| {
+                        let (expected, actual) = (cipher.iv_length(), bytes.len());
+                        FormatError::Length { cipher, what: "an IV", expected, actual }
+                    })?
                 }
             };
             OpensslSecret::Raw { key, iv }
