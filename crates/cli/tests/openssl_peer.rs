@@ -132,6 +132,31 @@ fn a_key_or_iv_of_a_wrong_length_is_named() {
 }
 
 #[test]
+fn passphrases_that_only_openssl_takes_are_read_and_not_written() {
+    let Some(fixture) = fixture() else { return };
+    let ours = "--format openssl --cipher aes-256-cbc --iterations 10 --passphrase-file odd";
+    let theirs = "openssl enc -aes-256-cbc -pbkdf2 -iter 10 -in tree/one";
+    let long = "a".repeat(2000);
+    for (given, refusal) in [
+        ("", "its first line is empty, and an empty passphrase protects nothing"),
+        (&long, "it is longer than 1023 bytes, and `openssl` ignores the rest"),
+    ] {
+        fixture.secret("odd", &format!("{given}\n"));
+        run(&fixture, 0, &format!("{theirs} -out whole -pass pass:{given}"));
+        let told = run(&fixture, 0, &format!("$evener decrypt {ours} whole - | cmp - tree/one"));
+        let is_warned = told.messages.contains("2000 bytes, and all of them count");
+        assert_eq!(is_warned, given == long, "{}", told.messages);
+        run(&fixture, 0, &format!("{theirs} -out cut -pass file:odd"));
+        run(&fixture, 0, "head -n 1 odd | head -c 1023 > first && chmod 600 first");
+        let first = ours.replace("odd", "first");
+        run(&fixture, 0, &format!("$evener decrypt -q {first} cut - | cmp - tree/one"));
+        let told = run(&fixture, 2, &format!("$evener encrypt {ours} tree/one sealed"));
+        assert!(told.messages.contains(refusal), "{}", told.messages);
+        assert!(!fixture.path("sealed").exists());
+    }
+}
+
+#[test]
 fn files_without_salt_are_read_and_written() {
     let Some(fixture) = fixture() else { return };
     for cipher in ["aes-256-cbc", "aes-128-ctr"] {

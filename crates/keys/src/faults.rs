@@ -233,14 +233,20 @@ pub enum PassphraseFault {
     #[error("it is empty")]
     Empty,
     /// The first line of a file or descriptor has no text.
-    #[error("its first line is empty")]
+    #[error("its first line is empty, and an empty passphrase protects nothing")]
     EmptyLine,
     /// The first line of a file or descriptor has only blanks.
     #[error("its first line is blank")]
     BlankLine,
-    /// The text is too long.
-    #[error("it is longer than 1023 bytes")]
+    /// The text is longer than any passphrase.
+    #[error("it is longer than 128 KiB; check what holds it")]
     TooLong,
+    /// The text is too long for something new.
+    #[error(
+        "it is longer than 1023 bytes, and `openssl` ignores the rest of such a line; take a shorter \
+         one"
+    )]
+    TooLongForNew,
     /// The text is in UTF-16.
     #[error("{}", NotText::Utf16)]
     Utf16,

@@ -13,10 +13,11 @@ use super::faults::PassphraseFault;
 use super::text::{BYTE_ORDER_MARK, is_utf_16};
 use super::{KeyError, NoUnlock, Unlock, check_secret_file};
 
-/// A passphrase: 1 to [`Passphrase::MAX_LENGTH`] bytes without a newline or a zero byte, zeroised
-/// on drop and never printed.
+/// A passphrase: at most [`Passphrase::MAX_LENGTH`] bytes without a newline or a zero byte, zeroised
+/// on drop and never printed. Only the line of a file or descriptor may be empty.
 ///
-/// `openssl enc` takes a passphrase as bytes in any encoding; age takes UTF-8.
+/// `openssl enc` takes a passphrase as bytes in any encoding; age takes UTF-8. What is new must have
+/// one of 1 to [`Passphrase::MAX_NEW_LENGTH`] bytes ([`Passphrase::check_new`]).
 ///
 /// The first line of a file may hold more than a person would type: [`Oddity`] lists the cases. A
 /// new key is wrapped without the oddities. An existing key is tried first with the line as
@@ -57,9 +58,13 @@ impl fmt::Display for Oddity {
 }
 
 impl Passphrase {
-    /// The maximum length of a passphrase, in bytes: `openssl` reads this much and ignores the rest
-    /// of a longer line, which the user would not notice until it matters.
-    pub const MAX_LENGTH: usize = 1023;
+    /// The maximum length of a passphrase, in bytes: that of a program's argument on Linux, and so of
+    /// `openssl enc -pass pass:`.
+    pub const MAX_LENGTH: usize = (128 << 10) - 1;
+
+    /// The maximum length of a new passphrase, in bytes: `openssl` reads this much of a file and
+    /// ignores the rest of a longer line, which the user would not notice until it matters.
+    pub const MAX_NEW_LENGTH: usize = 1023;
 
     /// Copies a passphrase that came from `origin`, such as "the terminal". The caller wipes its
     /// own copy.
@@ -78,12 +83,7 @@ impl Passphrase {
         } else if bytes.contains(&b'\n') {
             PassphraseFault::Newline
         } else {
-            return Ok(Passphrase {
-                bytes: Zeroizing::new(bytes.to_vec()),
-                origin: origin.to_owned(),
-                is_line: false,
-                has_further_lines: false,
-            });
+            return Ok(Passphrase::unchecked(bytes, origin));
         };
         Err(refused(origin, fault))
     }
@@ -136,11 +136,41 @@ impl Passphrase {
         Passphrase::of_line(&line, &origin)
     }
 
-    fn of_line(line: &[u8], origin: &str) -> Result<Passphrase, KeyError> {
-        if line.is_empty() {
-            return Err(refused(origin, PassphraseFault::EmptyLine));
+    /// Refuses a passphrase that must not protect anything new: an empty one, and one that `openssl`
+    /// would cut.
+    ///
+    /// # Errors
+    /// [`KeyError::Passphrase`].
+    pub fn check_new(&self) -> Result<(), KeyError> {
+        self.refuse_empty()?;
+        match self.bytes.len() > Passphrase::MAX_NEW_LENGTH {
+            true => Err(refused(&self.origin, PassphraseFault::TooLongForNew)),
+            false => Ok(()),
         }
-        Ok(Passphrase { is_line: true, ..Passphrase::new(line, origin)? })
+    }
+
+    fn refuse_empty(&self) -> Result<(), KeyError> {
+        match self.bytes.is_empty() {
+            true => Err(refused(&self.origin, PassphraseFault::EmptyLine)),
+            false => Ok(()),
+        }
+    }
+
+    fn unchecked(bytes: &[u8], origin: &str) -> Passphrase {
+        Passphrase {
+            bytes: Zeroizing::new(bytes.to_vec()),
+            origin: origin.to_owned(),
+            is_line: false,
+            has_further_lines: false,
+        }
+    }
+
+    fn of_line(line: &[u8], origin: &str) -> Result<Passphrase, KeyError> {
+        let passphrase = match line {
+            [] => Passphrase::unchecked(line, origin),
+            line => Passphrase::new(line, origin)?,
+        };
+        Ok(Passphrase { is_line: true, ..passphrase })
     }
 
     /// The passphrase's bytes as written, which `openssl enc` takes. The caller wipes its copies.
@@ -187,9 +217,10 @@ impl Passphrase {
     /// The text that wraps a new key.
     ///
     /// # Errors
-    /// [`KeyError::Passphrase`] when it is not UTF-8, or is a file's line that is blank or contains
-    /// a carriage return.
+    /// The errors of [`Passphrase::check_new`], and [`KeyError::Passphrase`] when it is not UTF-8, or
+    /// is a file's line that is blank or contains a carriage return.
     pub(super) fn for_new(&self) -> Result<&str, KeyError> {
+        self.check_new()?;
         let text = self.as_utf_8()?;
         if !self.is_line {
             return Ok(text);
@@ -207,8 +238,9 @@ impl Passphrase {
     /// without blanks around it. Usually they are all the same.
     ///
     /// # Errors
-    /// [`KeyError::Passphrase`] when it is not UTF-8.
+    /// [`KeyError::Passphrase`] when it is empty or not UTF-8.
     pub(super) fn for_existing(&self) -> Result<Vec<&str>, KeyError> {
+        self.refuse_empty()?;
         let text = self.as_utf_8()?;
         let line = text.trim_start_matches(BYTE_ORDER_MARK);
         let line = line.split('\r').next().unwrap_or(line);
@@ -301,12 +333,27 @@ mod tests {
     }
 
     #[test]
-    fn what_openssl_would_cut_is_refused() {
-        for text in [b"".as_slice(), b"\nsecond", b"a\0b", &[b'x'; 1024], &[b'x'; 5000]] {
+    fn what_openssl_would_cut_is_no_new_passphrase() {
+        for text in [b"".as_slice(), b"\nsecond", &[b'x'; 1024], &[b'x'; 5000]] {
+            let existing = from_text(text).unwrap();
+            assert_eq!(existing.bytes(), text.split(|&byte| byte == b'\n').next().unwrap());
+            for error in [existing.check_new().unwrap_err(), existing.for_new().unwrap_err()] {
+                assert!(matches!(error, KeyError::Passphrase { .. }), "{error}");
+            }
+        }
+        assert!(from_text(b"").unwrap().for_existing().is_err());
+        assert!(from_text(&[b'x'; 1023]).unwrap().check_new().is_ok());
+    }
+
+    #[test]
+    fn what_no_passphrase_holds_is_refused() {
+        for text in [b"a\0b".as_slice(), &[b'x'; Passphrase::MAX_LENGTH + 1]] {
             let error = from_text(text).unwrap_err();
             assert!(matches!(error, KeyError::Passphrase { .. }), "{error}");
         }
         assert!(Passphrase::new(b"two\nlines", "a test").is_err());
+        assert!(Passphrase::new(b"", "a test").is_err());
+        assert!(from_text(&[b'x'; Passphrase::MAX_LENGTH]).is_ok());
     }
 
     #[test]
@@ -403,10 +450,12 @@ mod tests {
         fn a_passphrase_is_its_line(text in prop::collection::vec(any::<u8>(), 0..1100)) {
             let line = text.split(|&byte| byte == b'\n').next().unwrap();
             match from_text(&text) {
-                Ok(passphrase) => prop_assert_eq!(passphrase.bytes(), line),
-                Err(_) => prop_assert!(
-                    line.is_empty() || line.len() > Passphrase::MAX_LENGTH || line.contains(&0)
-                ),
+                Ok(passphrase) => {
+                    prop_assert_eq!(passphrase.bytes(), line);
+                    let is_new = (1..=Passphrase::MAX_NEW_LENGTH).contains(&line.len());
+                    prop_assert_eq!(passphrase.check_new().is_ok(), is_new);
+                }
+                Err(_) => prop_assert!(line.contains(&0)),
             }
         }
     }

@@ -123,6 +123,7 @@ impl<'a> Keyholder<'a> {
     pub(crate) fn new_passphrase(&self, what: &str) -> Result<Option<Passphrase>, KeyError> {
         self.obtain(|| {
             let first = self.ask(&format!("New passphrase for {what}: "))?;
+            first.check_new()?;
             let second = self.ask("The same again: ")?;
             if first.bytes() == second.bytes() {
                 Ok(first)
@@ -145,6 +146,20 @@ impl<'a> Keyholder<'a> {
             format!("the passphrase from {} has {oddity} ({fate})", passphrase.origin())
         });
         self.warnings.borrow_mut().extend(warnings);
+    }
+
+    /// Warns that a passphrase for files of `openssl enc` may not be the one that `openssl` took.
+    pub(super) fn warn_of_length(&self, passphrase: &Passphrase) {
+        let length = passphrase.bytes().len();
+        if length > Passphrase::MAX_NEW_LENGTH {
+            self.warnings.borrow_mut().push(format!(
+                "the passphrase from {} has {length} bytes, and all of them count, as with `openssl \
+                 enc -pass pass:`; with -pass file: only the first {} do, so cut it to those for \
+                 such files",
+                passphrase.origin(),
+                Passphrase::MAX_NEW_LENGTH
+            ));
+        }
     }
 
     fn obtain(

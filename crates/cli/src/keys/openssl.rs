@@ -62,13 +62,19 @@ pub(super) fn recipe(
                 (None, Intent::Decrypt) => return Err(Trouble::usage(ITERATIONS_NEEDED)),
             };
             let passphrase = match intent {
-                Intent::Encrypt => keyholder.new_passphrase("the output")?,
-                Intent::Decrypt => keyholder.known_passphrase("the files")?,
+                Intent::Encrypt => {
+                    let passphrase = required(keyholder.new_passphrase("the output")?)?;
+                    passphrase.check_new()?;
+                    keyholder.warn_of_oddities(&passphrase, true);
+                    passphrase
+                }
+                // OpenSSL may have taken one that is empty, or longer than it reads from a file.
+                Intent::Decrypt => {
+                    let passphrase = required(keyholder.known_passphrase("the files")?)?;
+                    keyholder.warn_of_length(&passphrase);
+                    passphrase
+                }
             };
-            let passphrase = required(passphrase)?;
-            if intent == Intent::Encrypt {
-                keyholder.warn_of_oddities(&passphrase, true);
-            }
             OpensslSecret::Passphrase {
                 passphrase: Zeroizing::new(passphrase.bytes().to_vec()),
                 digest: options.digest.unwrap_or_default(),
