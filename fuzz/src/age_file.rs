@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::LazyLock;
 
-use evener_files::keys::age::{self, Identity, Recipient};
-use evener_files::keys::{Exposed, KeyError, NoUnlock, Passphrase, Unlock};
+use evener_keys::age::{self, Identity, Recipient};
+use evener_keys::{Exposed, KeyError, NoUnlock, Passphrase, Unlock};
 
 use crate::memory_file::MemoryFile;
 

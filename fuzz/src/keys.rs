@@ -4,7 +4,7 @@ use std::path::Path;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use evener_files::keys::{KeyMaterial, NoUnlock, PipeHead};
+use evener_keys::{KeyMaterial, NoUnlock, PipeHead};
 
 /// A key file that is not encrypted: Evener's line or a Tink keyset. A key that was read is written
 /// and read back the same. Or the head of a pipe, of which no byte too many is read.

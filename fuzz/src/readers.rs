@@ -3,11 +3,11 @@
 use std::sync::{Arc, LazyLock};
 
 use evener_core::{Cipher, Engine, Iv, Key};
-use evener_files::keys::recognise;
 use evener_files::{
     KeyRing, Operation, Options, StreamSource, StreamTarget, buffer, process_stream, random_access,
 };
 use evener_format::{Digest, OpensslSecret, Recipe};
+use evener_keys::recognise;
 use zeroize::Zeroizing;
 
 use crate::memory_file::MemoryFile;

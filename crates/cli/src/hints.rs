@@ -6,25 +6,40 @@ use std::io::Read;
 use std::path::Path;
 
 use evener::format::{Guess, recognise};
+use evener::keys::faults::PassphraseFault;
 use evener::keys::{KeyError, MalformedKey};
 use evener::{Failure, FileError};
 use rustix::io::Errno;
 
+/// The options about the format of the files that were given: no hint names them again.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Given {
+    /// `--format openssl`.
+    pub(crate) openssl: bool,
+    /// `--base64` or `--one-line`.
+    pub(crate) base64: bool,
+}
+
 /// Describes a failed file in a line, with a hint.
-pub(crate) fn line(failure: &Failure) -> String {
+pub(crate) fn line(failure: &Failure, given: Given) -> String {
     let hint = match &failure.error {
-        FileError::Format(_) => of_kind(&failure.path),
+        FileError::Format(_) => of_kind(&failure.path, given),
         _ => "",
     };
     format!("{}: {}{hint}", evener::shown(&failure.path), of_file(&failure.error))
 }
 
 /// Says how to read a file of an unexpected format, if its beginning identifies the format.
-fn of_kind(path: &Path) -> &'static str {
+fn of_kind(path: &Path, given: Given) -> &'static str {
     match guess(path) {
-        Some(Guess::OpensslEnc) => "; it begins as files of `openssl enc` do (--format openssl)",
-        Some(Guess::OpensslBase64) => {
+        Some(Guess::OpensslEnc) if !given.openssl => {
+            "; it begins as files of `openssl enc` do (--format openssl)"
+        }
+        Some(Guess::OpensslBase64) if !given.openssl => {
             "; it begins as base64 of `openssl enc` does (--format openssl --base64)"
+        }
+        Some(Guess::OpensslBase64) if !given.base64 => {
+            "; it begins as base64 of `openssl enc` does (--base64)"
         }
         Some(Guess::Pipe) => "; it begins with a wrapped key (-i or --passphrase opens it)",
         _ => "",
@@ -101,6 +116,9 @@ pub(crate) fn of_key(error: &KeyError) -> String {
         KeyError::IdentityNeeded { .. } | KeyError::WrongIdentity { .. } => " (`-i`)",
         KeyError::PassphraseNeeded { .. } => {
             " (`--passphrase`, `--passphrase-file` or `--passphrase-fd`)"
+        }
+        KeyError::Passphrase { fault: PassphraseFault::NoTerminal, .. } => {
+            "; give --passphrase-file or --passphrase-fd"
         }
         KeyError::OpenToOthers { has_mode_of_mount: true, .. }
         | KeyError::WritableByOthers { has_mode_of_mount: true, .. } => {

@@ -3,9 +3,10 @@
 use std::fs::File;
 use std::sync::Arc;
 
-use evener::format::OpensslSecret;
+use evener::format::{OpensslSecret, Recipe};
 use evener::{Control, Evener, Mode, Operation, Options, Selection};
 
+use crate::hints::Given;
 use crate::keys::FreshKey;
 use crate::route::Route;
 use crate::trouble::Trouble;
@@ -14,6 +15,8 @@ use crate::trouble::Trouble;
 pub(crate) struct Plan {
     pub(crate) operation: Operation,
     pub(crate) evener: Evener,
+    /// The options about the format that were given.
+    pub(crate) given: Given,
     pub(crate) control: Arc<Control>,
     /// True if symbolic links below the source are followed.
     pub(crate) follows_links: bool,
@@ -50,11 +53,14 @@ impl Plan {
         let (mut follows_links, mut updates) = (false, false);
         let (mut is_dry_run, mut removes_sources) = (false, false);
         let mut selection = Selection::default();
+        let is_openssl = matches!(evener.key_ring().primary(), Recipe::OpensslEnc(_));
+        let mut given = Given { openssl: is_openssl, base64: false };
         let evener = evener.with_options(|options| {
             options.control = control.clone();
             // In a shared directory other users can exchange names.
             options.follow_target = !route.is_shared();
             applied = apply(options);
+            given.base64 = options.base64.is_some();
             follows_links = options.follow_symlinks;
             updates = options.update;
             is_dry_run = options.dry_run;
@@ -66,6 +72,7 @@ impl Plan {
         Ok(Plan {
             operation,
             evener,
+            given,
             control,
             follows_links,
             updates,

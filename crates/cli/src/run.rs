@@ -19,6 +19,7 @@ use evener_core::IgnorePoison;
 
 use crate::document::{print_failure, print_json};
 use crate::ends::{Ends, Place};
+use crate::hints::Given;
 use crate::keys::WrittenKey;
 use crate::options::Telling;
 use crate::plan::Plan;
@@ -111,7 +112,7 @@ fn carry_out(plan: Plan, telling: &Telling, signals: &Signals) -> Result<Ending,
     if reader_left(&plan, &report) {
         end_by_broken_pipe();
     }
-    summary::tell(plan.operation, &report, telling);
+    summary::tell(plan.operation, &report, plan.given, telling);
     if old_kdf_would_explain(&plan, &report) {
         complain(&OLD_KDF);
     }
@@ -198,7 +199,7 @@ fn leave_behind(
         key.remove();
     }
     shown.end(Ok(&report));
-    summary::tell(operation, &report, telling);
+    summary::tell(operation, &report, Given::default(), telling);
     if telling.json {
         // The program ends even if this fails.
         let _ = print_json(&report);

@@ -6,20 +6,20 @@ use std::io;
 use evener::{Effort, Notice, Operation, Report};
 use evener_cli::messages::print_line;
 
-use crate::hints;
+use crate::hints::{self, Given};
 use crate::options::Telling;
 use crate::table::{self, Column};
 use crate::trouble::{complain, shown};
 
 /// Prints the result on standard error.
-pub(crate) fn tell(operation: Operation, report: &Report, telling: &Telling) {
+pub(crate) fn tell(operation: Operation, report: &Report, given: Given, telling: &Telling) {
     if !telling.quiet {
         for line in notices(&report.notices, telling.verbose || report.dry_run, "-v") {
             complain(&line);
         }
     }
     for failure in &report.failures {
-        complain(&hints::line(failure));
+        complain(&hints::line(failure, given));
     }
     let late = report.workers.iter().filter(|worker| worker.was_late);
     for engine in late.map(|worker| &worker.engine).collect::<BTreeSet<_>>() {

@@ -53,7 +53,7 @@ pub(crate) enum Trouble {
     Engine(#[from] EngineError),
     #[error(transparent)]
     Glob(#[from] MalformedGlob),
-    #[error("{}", hints::line(.0))]
+    #[error("{}", hints::line(.0, hints::Given::default()))]
     Failure(#[from] Failure),
     #[error("{}: can't {action} it: {}", shown(path), shown_error(cause))]
     File { action: &'static str, path: PathBuf, cause: io::Error },

@@ -170,7 +170,7 @@ fn standard_output_has_its_name() {
 fn a_file_without_recipients_is_said_to_have_none() {
     let fixture = Fixture::new();
     let ended = fixture.expect(2, &["encrypt", "-R", "/dev/null", "tree", "sealed"]);
-    assert!(ended.messages.contains("it holds no recipients"), "{}", ended.messages);
+    assert!(ended.messages.contains("the file holds no recipients"), "{}", ended.messages);
     assert!(!fixture.path("sealed").exists());
     // Recipients are no secret, so a pipe is as good as a file.
     let line = format!("echo {} | $evener encrypt -R /dev/stdin tree sealed", common::RECIPIENT);
@@ -551,4 +551,17 @@ fn a_file_of_another_kind_is_told_by_its_beginning() {
         assert!(ended.messages.contains(told), "{name}: {}", ended.messages);
     }
     fixture.expect(0, &["decrypt", "-q", "--passphrase-file", "words", "pipe", "out"]);
+    // An option that is there already is no advice.
+    let cut = fs::read(fixture.path("enc")).unwrap();
+    fs::write(fixture.path("cut"), &cut[..cut.len() - 1]).unwrap();
+    let options = "decrypt --format openssl --cipher aes256 --iterations 1 --passphrase-file words";
+    for (name, told) in
+        [("b64", Some("it begins as base64 of `openssl enc` does (--base64)")), ("cut", None)]
+    {
+        let arguments: Vec<_> = options.split(' ').chain([name, "out2"]).collect();
+        let messages = fixture.run(&arguments).messages;
+        assert!(told.is_none_or(|told| messages.contains(told)), "{name}: {messages}");
+        assert!(!messages.contains("--format openssl"), "{name}: {messages}");
+        assert!(messages.contains(name), "{messages}");
+    }
 }

@@ -114,6 +114,49 @@ fn every_cipher_of_openssl_enc_is_read_and_written() {
 }
 
 #[test]
+fn a_key_or_iv_of_a_wrong_length_is_named() {
+    let fixture = Fixture::new();
+    for (key, iv, words) in [
+        (32, 17, "aes-256-cbc takes an IV of 16 bytes, not 17"),
+        (32, 12, "aes-256-cbc takes an IV of 16 bytes, not 12"),
+        (32, 0, "aes-256-cbc takes an IV of 16 bytes, not 0"),
+        (100, 16, "aes-256-cbc takes a key of 32 bytes, not 100"),
+        (0, 16, "aes-256-cbc takes a key of 32 bytes, not 0"),
+    ] {
+        fixture.secret("key.hex", &"0f".repeat(key));
+        fixture.secret("iv.hex", &"0f".repeat(iv));
+        let raw = "--cipher aes-256-cbc --key-hex-file key.hex --iv-hex-file iv.hex";
+        let told = run(&fixture, 2, &format!("$evener encrypt --format openssl {raw} tree out"));
+        assert!(told.messages.contains(words), "{}", told.messages);
+    }
+}
+
+#[test]
+fn passphrases_that_only_openssl_takes_are_read_and_not_written() {
+    let Some(fixture) = fixture() else { return };
+    let ours = "--format openssl --cipher aes-256-cbc --iterations 10 --passphrase-file odd";
+    let theirs = "openssl enc -aes-256-cbc -pbkdf2 -iter 10 -in tree/one";
+    let long = "a".repeat(2000);
+    for (given, refusal) in [
+        ("", "its first line is empty, and an empty passphrase protects nothing"),
+        (&long, "it is longer than 1023 bytes, and `openssl` ignores the rest"),
+    ] {
+        fixture.secret("odd", &format!("{given}\n"));
+        run(&fixture, 0, &format!("{theirs} -out whole -pass pass:{given}"));
+        let told = run(&fixture, 0, &format!("$evener decrypt {ours} whole - | cmp - tree/one"));
+        let is_warned = told.messages.contains("2000 bytes, and all of them count");
+        assert_eq!(is_warned, given == long, "{}", told.messages);
+        run(&fixture, 0, &format!("{theirs} -out cut -pass file:odd"));
+        run(&fixture, 0, "head -n 1 odd | head -c 1023 > first && chmod 600 first");
+        let first = ours.replace("odd", "first");
+        run(&fixture, 0, &format!("$evener decrypt -q {first} cut - | cmp - tree/one"));
+        let told = run(&fixture, 2, &format!("$evener encrypt {ours} tree/one sealed"));
+        assert!(told.messages.contains(refusal), "{}", told.messages);
+        assert!(!fixture.path("sealed").exists());
+    }
+}
+
+#[test]
 fn files_without_salt_are_read_and_written() {
     let Some(fixture) = fixture() else { return };
     for cipher in ["aes-256-cbc", "aes-128-ctr"] {

@@ -52,6 +52,10 @@
 //! files are done.
 //!
 //! # Features
+//! `age` (default) opens and writes wrapped keys: key files that age encrypted, for recipients or with
+//! a passphrase. Without it a build has less than half of the dependencies, and such a key is an error
+//! that says so.
+//!
 //! `vendored-openssl` (default) builds OpenSSL 3.6 or later and links it statically;
 //! `system-openssl` links the distribution's (with `default-features = false`). `gpu` (default) adds
 //! the engine and the module of that name.
@@ -85,9 +89,9 @@ pub use evener_files::{
     Agree, Base64, Control, Doubt, Effort, Failure, FileError, FileOutcome, KeyRing, Listed,
     Listener, Listing, MalformedGlob, MalformedPath, Notice, Operation, OperationError, Options,
     Progress, Protected, RandomAccess, Report, Retirement, Selection, StreamSource, StreamTarget,
-    SystemError, Total, WorkerEffort, is_mount_list, is_wrapped_key, is_wrapped_key_name, list,
-    refuse_planted, takes_a_stream, wrapped_key_name,
+    SystemError, Total, WorkerEffort, is_mount_list, list, refuse_planted, takes_a_stream,
 };
+pub use evener_keys::{is_wrapped_key, is_wrapped_key_name, wrapped_key_name};
 
 pub use evener_pipeline::{Courtesy, PolicyName, UnknownPolicy, claim_process, hurry};
 
@@ -100,13 +104,18 @@ pub mod place {
 
 /// The file formats.
 pub mod format {
-    pub use evener_files::keys::{Guess, recognise};
     pub use evener_format::*;
+    pub use evener_keys::{Guess, recognise};
 }
 
 /// Keys and key files.
 pub mod keys {
-    pub use evener_files::keys::*;
+    pub use evener_keys::{
+        CobblestoneSuite, Exposed, Fingerprint, HkdfHash, KeyError, KeyFile, KeyFormat,
+        KeyMaterial, MalformedKey, Naming, NewKeyFile, NoUnlock, Oddity, Passphrase, PipeHead,
+        Protection, TinkKey, TinkKeyset, TinkTemplate, UnknownKeyFormat, Unlock, age,
+        check_private, check_secret_file, create, faults, load, plain_text, protect_process,
+    };
 }
 
 /// The contract for custom policies, which decide which worker gets which task.

@@ -133,6 +133,7 @@ fn every_example_with_files_runs_on_changed_ones() {
         "bindings/java",
         "crates/evener",
         "crates/format/src",
+        "crates/keys/src",
         "crates/files/src",
     ] {
         find_examples(&root, &root.join(place), &mut found);

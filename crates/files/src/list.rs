@@ -6,18 +6,17 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use evener_format::{Cobblestone, Ending, Geometry, Layout};
+use evener_keys::{Guess, has_wrapped_key_name, recognise};
 use rustix::fs::{AtFlags, CWD, Dir, DirEntry, FileType, Mode, OFlags, fstat, openat, statat};
 use rustix::io::Errno;
 use serde::Serialize;
 
 use crate::error::IntoSystemError;
-use crate::keys::{Guess, recognise};
 use crate::seal::Blob;
 use crate::selection::Watch;
 use crate::source::Source;
 use crate::temporary::is_temporary_name;
 use crate::tree::{Descent, Location, NEITHER, is_mount_list_beginning, target_name};
-use crate::wrapped_key::has_wrapped_key_name;
 use crate::{Failure, FileError, KeyRing, Notice, Operation, Options, left_out};
 
 /// The content of a file or a tree.
@@ -196,7 +195,7 @@ fn look_at(file: &Source, path: &Path, keys: Option<&KeyRing>) -> Result<Listed,
         (Guess::PerhapsCobblestone, None) => {
             ("cobblestone?", false, plain_length(&Cobblestone::GEOMETRY, bytes))
         }
-        (Guess::Unknown, None) => ("unknown", false, None),
+        (_, None) => ("unknown", false, None),
     };
     Ok(Listed { path: path.to_owned(), format: format.to_owned(), certain, bytes, plain_bytes })
 }

@@ -69,7 +69,7 @@ pub struct Options {
     /// [`Options::resume`] can't check their headers.
     pub key_is_fresh: bool,
     /// The bytes that encrypting a stream writes before the file's own header: the wrapped key, as
-    /// [`PipeHead`](crate::keys::PipeHead) makes it, or nothing.
+    /// [`PipeHead`](evener_keys::PipeHead) makes it, or nothing.
     pub head: Vec<u8>,
     /// The base64 form of a stream's encrypted side, or `None` for binary. Trees and files that are
     /// not streams are never base64.

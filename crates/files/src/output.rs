@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use evener_core::shown;
+use evener_keys::is_wrapped_key_in;
 use rustix::fs::{
     AtFlags, CWD, FlockOperation, Mode, OFlags, flock, ftruncate, linkat, openat, renameat, statat,
     unlinkat,
@@ -15,7 +16,6 @@ use rustix::io::{Errno, fcntl_dupfd_cloexec, pwrite, retry_on_intr};
 use crate::error::IntoSystemError;
 use crate::naming::{Naming, refuse_special, rename_to_free};
 use crate::temporary::{create_temporary, refuse_temporary, temporary_name};
-use crate::wrapped_key::is_wrapped_key_in;
 use crate::{FileError, Operation, Options, Protected};
 
 /// How outputs are made on one filesystem.

@@ -12,7 +12,8 @@ use std::thread;
 use common::child::{Errand, Flags, serve, shim};
 use common::scene::{Scene, fill_small};
 use common::{bytes, cobblestone, home, options, process};
-use evener_files::{Failure, Operation, Options, Report, keys};
+use evener_files::{Failure, Operation, Options, Report};
+use evener_keys as keys;
 
 #[test]
 fn child() {

@@ -13,8 +13,8 @@ use std::time::{Duration, SystemTime};
 use common::child::{Errand, Flags, serve, shim};
 use common::meddler::meddling;
 use common::{assert_same_tree, bytes, cobblestone, home, options, process, round_trip, snapshot};
-use evener_files::keys::KeyFile;
 use evener_files::{FileError, Operation, Options, Report, list, random_access};
+use evener_keys::KeyFile;
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 
 #[test]

@@ -9,6 +9,7 @@ use evener::{Failure, FileError, Listing, Options, list};
 
 use crate::document::print_json;
 use crate::ends::Place;
+use crate::hints;
 use crate::keys::{Intent, Keyholder, opening};
 use crate::options::{Choosing, OpeningKeys, Part};
 use crate::run::EMPTY;
@@ -56,7 +57,7 @@ impl List {
             complain(line);
         }
         for failure in &listing.failures {
-            complain(&crate::hints::line(failure));
+            complain(&hints::line(failure, hints::Given::default()));
         }
         if listing.left_out > 0 {
             complain(&format_args!("{} left out", listing.left_out));

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use evener::keys::age::{Dialogue, Identity};
+use evener::keys::faults::PassphraseFault;
 use evener::keys::{Exposed, KeyError, Oddity, Passphrase, Unlock};
 
 use super::dialogue::AtTerminal;
@@ -122,11 +123,12 @@ impl<'a> Keyholder<'a> {
     pub(crate) fn new_passphrase(&self, what: &str) -> Result<Option<Passphrase>, KeyError> {
         self.obtain(|| {
             let first = self.ask(&format!("New passphrase for {what}: "))?;
+            first.check_new()?;
             let second = self.ask("The same again: ")?;
             if first.bytes() == second.bytes() {
                 Ok(first)
             } else {
-                Err(terminal("the two are not the same; nothing was done"))
+                Err(terminal(PassphraseFault::NotTheSame))
             }
         })
     }
@@ -144,6 +146,20 @@ impl<'a> Keyholder<'a> {
             format!("the passphrase from {} has {oddity} ({fate})", passphrase.origin())
         });
         self.warnings.borrow_mut().extend(warnings);
+    }
+
+    /// Warns that a passphrase for files of `openssl enc` may not be the one that `openssl` took.
+    pub(super) fn warn_of_length(&self, passphrase: &Passphrase) {
+        let length = passphrase.bytes().len();
+        if length > Passphrase::MAX_NEW_LENGTH {
+            self.warnings.borrow_mut().push(format!(
+                "the passphrase from {} has {length} bytes, and all of them count, as with `openssl \
+                 enc -pass pass:`; with -pass file: only the first {} do, so cut it to those for \
+                 such files",
+                passphrase.origin(),
+                Passphrase::MAX_NEW_LENGTH
+            ));
+        }
     }
 
     fn obtain(
@@ -165,9 +181,7 @@ impl<'a> Keyholder<'a> {
     fn ask(&self, prompt: &str) -> Result<Passphrase, KeyError> {
         match self.signals.ask(prompt) {
             Ok(typed) => Passphrase::new(&typed, "the terminal"),
-            Err(_) => {
-                Err(terminal("there is none to ask; give --passphrase-file or --passphrase-fd"))
-            }
+            Err(_) => Err(terminal(PassphraseFault::NoTerminal)),
         }
     }
 }
@@ -246,6 +260,6 @@ impl Unlock for Keyholder<'_> {
     }
 }
 
-fn terminal(reason: &str) -> KeyError {
-    KeyError::Passphrase { origin: "the terminal".to_owned(), reason: reason.to_owned() }
+fn terminal(fault: PassphraseFault) -> KeyError {
+    KeyError::Passphrase { origin: "the terminal".to_owned(), fault }
 }

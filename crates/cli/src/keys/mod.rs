@@ -28,7 +28,7 @@ pub(crate) use keyholder::Keyholder;
 pub(crate) use openssl::Intent;
 pub(crate) use place::KeyPlace;
 pub(crate) use wrap::{Wrapping, wrapping};
-use wrapped::Wrapped;
+use wrapped::{Chosen, Wrapped};
 
 /// The keys for encryption, with the wrapped key and message that go with them.
 pub(crate) struct Sealing {
@@ -68,7 +68,7 @@ pub(crate) fn sealing(
     let wrapping = wrapping(&options.recipients, keyholder)?;
     let key = named(options.key.as_deref(), options.origins.key_command.as_deref())?;
     let mut head = Vec::new();
-    let (material, wrapped, said) = match (key, wrapping) {
+    let chosen = match (key, wrapping) {
         (Some(_), Some(Wrapping::Recipients(_))) => {
             return Err(Trouble::usage(
                 "--key and --recipient exclude each other, since the key in a file is there already; \
@@ -78,7 +78,7 @@ pub(crate) fn sealing(
         (Some(key), _) => {
             let material = key.load(wanted, keyholder)?;
             keyholder.refuse_idle_passphrase()?;
-            (material, None, None)
+            Chosen::from(material)
         }
         (None, None) if options.identities.identity_files.is_empty() => {
             return Err(Trouble::usage(
@@ -86,24 +86,21 @@ pub(crate) fn sealing(
             ));
         }
         (None, wrapping) => match (place, wrapping) {
-            (Some(place), wrapping) => {
-                let (material, wrapped, said) =
-                    wrapped::reuse_or_make(place, wrapping, wanted, keyholder)?;
-                (material, Some(wrapped), said)
-            }
+            (Some(place), wrapping) => wrapped::reuse_or_make(place, wrapping, wanted, keyholder)?,
             (None, Some(wrapping)) => {
                 let material = KeyMaterial::generate(wanted.unwrap_or_default())?;
                 head = PipeHead::of(&wrapping.wrap(&material, keyholder)?);
-                (material, None, None)
+                Chosen::from(material)
             }
             (None, None) => return Err(Trouble::usage(NO_PLACE)),
         },
     };
-    let mut sealing = Sealing { said, head, ..Sealing::with(ring(&material, context)?) };
-    match wrapped {
+    let keys = ring(&chosen.material, context)?;
+    let mut sealing = Sealing { said: chosen.said, head, ..Sealing::with(keys) };
+    match chosen.wrapped {
         None => {}
         Some(Wrapped::Fresh(key)) => sealing.fresh = Some(key),
-        Some(Wrapped::Reused(file, others)) => {
+        Some(Wrapped::Reused { file, others }) => {
             sealing.reused = Some(file);
             for other in others {
                 sealing.ring = sealing.ring.joined_by(ring(&other, context)?);

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use evener::format::{Kdf, OpensslEnc, OpensslSecret, Recipe};
+use evener::format::{FormatError, Kdf, OpensslEnc, OpensslSecret, Recipe};
 use evener::hazmat::Iv;
 use evener::keys::{Unlock, check_secret_file, plain_text};
 use evener::{Key, Mode};
@@ -62,13 +62,19 @@ pub(super) fn recipe(
                 (None, Intent::Decrypt) => return Err(Trouble::usage(ITERATIONS_NEEDED)),
             };
             let passphrase = match intent {
-                Intent::Encrypt => keyholder.new_passphrase("the output")?,
-                Intent::Decrypt => keyholder.known_passphrase("the files")?,
+                Intent::Encrypt => {
+                    let passphrase = required(keyholder.new_passphrase("the output")?)?;
+                    passphrase.check_new()?;
+                    keyholder.warn_of_oddities(&passphrase, true);
+                    passphrase
+                }
+                // OpenSSL may have taken one that is empty, or longer than it reads from a file.
+                Intent::Decrypt => {
+                    let passphrase = required(keyholder.known_passphrase("the files")?)?;
+                    keyholder.warn_of_length(&passphrase);
+                    passphrase
+                }
             };
-            let passphrase = required(passphrase)?;
-            if intent == Intent::Encrypt {
-                keyholder.warn_of_oddities(&passphrase, true);
-            }
             OpensslSecret::Passphrase {
                 passphrase: Zeroizing::new(passphrase.bytes().to_vec()),
                 digest: options.digest.unwrap_or_default(),
@@ -90,12 +96,18 @@ pub(super) fn recipe(
         }
         Some((key, iv)) => {
             let bytes = hexadecimal(key, Secrecy::Secret, keyholder)?;
-            let key = Key::new(&bytes).map_err(|_| not_hexadecimal(key))?;
+            let key = Key::new(&bytes).map_err(|_| {
+                let (expected, actual) = (cipher.key_length(), bytes.len());
+                FormatError::Length { cipher, what: "a key", expected, actual }
+            })?;
             let iv = match iv {
                 None => Iv::NONE,
                 Some(path) => {
                     let bytes = hexadecimal(path, Secrecy::Public, keyholder)?;
-                    Iv::new(&bytes).map_err(|_| not_hexadecimal(path))?
+                    Iv::new(&bytes).map_err(|_| {
+                        let (expected, actual) = (cipher.iv_length(), bytes.len());
+                        FormatError::Length { cipher, what: "an IV", expected, actual }
+                    })?
                 }
             };
             OpensslSecret::Raw { key, iv }

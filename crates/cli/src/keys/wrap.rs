@@ -80,7 +80,7 @@ pub(super) fn required(passphrase: Option<Passphrase>) -> Result<Passphrase, Tro
     passphrase.ok_or_else(|| Trouble::usage("no passphrase: give --passphrase"))
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "age"))]
 mod tests {
     use super::*;
 

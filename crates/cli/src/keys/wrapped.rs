@@ -1,6 +1,7 @@
 //! The key that encrypts or opens the files beside wrapped keys.
 
 use std::collections::HashSet;
+use std::fmt;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -21,31 +22,51 @@ use crate::trouble::{Trouble, complain, shown};
 
 /// The wrapped form of the key that encrypts: there already, or yet to be written.
 pub(super) enum Wrapped {
-    /// It is there already. While this file is open, the run that wrote it does not remove it. The
-    /// list has the other keys there that open existing files.
-    Reused(File, Vec<KeyMaterial>),
+    /// It is there already.
+    Reused {
+        /// While this file is open, the run that wrote it does not remove it.
+        file: File,
+        /// The other keys there that open existing files.
+        others: Vec<KeyMaterial>,
+    },
     /// It is yet to be written.
     Fresh(FreshKey),
 }
 
+/// The key that encrypts.
+pub(super) struct Chosen {
+    pub(super) material: KeyMaterial,
+    /// Its wrapped form, if it has one on disk.
+    pub(super) wrapped: Option<Wrapped>,
+    /// A message for the user about the choice, if it needs one.
+    pub(super) said: Option<String>,
+}
+
+impl From<KeyMaterial> for Chosen {
+    fn from(material: KeyMaterial) -> Chosen {
+        Chosen { material, wrapped: None, said: None }
+    }
+}
+
 /// Returns the key for additions to a place: one that is there, can be opened and is known to be
 /// made by this user for this place and for those that `wrapping` names, or else a fresh key that
-/// `wrapping` wraps. Also returns a message if the choice needs one.
+/// `wrapping` wraps.
 pub(super) fn reuse_or_make(
     place: KeyPlace,
     wrapping: Option<Wrapping>,
     wanted: Option<KeyFormat>,
     keyholder: &Keyholder<'_>,
-) -> Result<(KeyMaterial, Wrapped, Option<String>), Trouble> {
+) -> Result<Chosen, Trouble> {
     let audience = wrapping.as_ref().map(Wrapping::audience);
     let found = match keyholder.opens_something() {
         true => find_own(&place, audience.as_deref(), keyholder)?,
         false => Found::default(),
     };
-    if let Some((path, material, proof)) = found.own {
+    if let Some(Own { path, material, proof }) = found.own {
         check_format(&material, wanted, &path)?;
-        let said = format!("encrypts with the key in {}, {proof}", shown(&path));
-        return Ok((material, Wrapped::Reused(hold(&path)?, found.others), Some(said)));
+        let said = Some(format!("encrypts with the key in {}, {proof}", shown(&path)));
+        let wrapped = Some(Wrapped::Reused { file: hold(&path)?, others: found.others });
+        return Ok(Chosen { material, wrapped, said });
     }
     match (wrapping, found.refusal, found.left_alone) {
         // A wrong identity or passphrase must not lead to a tree under two keys.
@@ -67,7 +88,7 @@ pub(super) fn reuse_or_make(
             });
             let audience = wrapping.audience();
             let fresh = FreshKey { place, contents, audience, left_alone };
-            Ok((material, Wrapped::Fresh(fresh), said))
+            Ok(Chosen { material, wrapped: Some(Wrapped::Fresh(fresh)), said })
         }
     }
 }
@@ -75,14 +96,47 @@ pub(super) fn reuse_or_make(
 /// The result of a search among the wrapped keys of a place.
 #[derive(Default)]
 struct Found {
-    /// A key of this user's, and the proof of that.
-    own: Option<(PathBuf, KeyMaterial, &'static str)>,
+    /// A key of this user's.
+    own: Option<Own>,
     /// Further keys of this user's that can be opened.
     others: Vec<KeyMaterial>,
     /// The reason why the first key that should have opened did not.
     refusal: Option<KeyError>,
     /// The first key that others may be able to open, and the reason.
     left_alone: Option<(PathBuf, Doubt)>,
+}
+
+/// A wrapped key of this user's, open.
+struct Own {
+    path: PathBuf,
+    material: KeyMaterial,
+    proof: Proof,
+}
+
+/// A wrapped key that is yet to be opened.
+struct Closed {
+    path: PathBuf,
+    file: KeyFile,
+    /// The proof that it is this user's, if it opens.
+    proof: Proof,
+}
+
+/// The proof that a key is this user's.
+#[derive(Clone, Copy)]
+enum Proof {
+    /// Its pin says so.
+    Pinned,
+    /// Its author knew the passphrase.
+    Opened,
+}
+
+impl fmt::Display for Proof {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Proof::Pinned => "which you made before",
+            Proof::Opened => "which the passphrase opens",
+        })
+    }
 }
 
 /// Looks for a key of this user's. Anybody who can write to the place can put their own keys there,
@@ -115,9 +169,9 @@ fn find_own(
             Some(_) => None,
         };
         match (file, doubt) {
-            (Ok(file), None) => pinned.push((path, file, PINNED)),
+            (Ok(file), None) => pinned.push(Closed { path, file, proof: Proof::Pinned }),
             (Ok(file), Some(_)) if file.has_passphrase() => {
-                with_passphrase.push((path, file, OPENED));
+                with_passphrase.push(Closed { path, file, proof: Proof::Opened });
             }
             (file, Some(doubt)) => {
                 if let (Ok(file), Doubt::OtherAudience) = (file, &doubt) {
@@ -132,7 +186,7 @@ fn find_own(
     let mut tried = 0;
     let mut seen = HashSet::new();
     let mut derived = 0;
-    for (path, file, proof) in pinned.into_iter().chain(with_passphrase) {
+    for Closed { path, file, proof } in pinned.into_iter().chain(with_passphrase) {
         // A copy opens nothing that the original does not.
         if !seen.insert(file.fingerprint().to_string()) {
             continue;
@@ -144,7 +198,9 @@ fn find_own(
             derived += 1;
         }
         match file.open(keyholder) {
-            Ok(material) if found.own.is_none() => found.own = Some((path, material, proof)),
+            Ok(material) if found.own.is_none() => {
+                found.own = Some(Own { path, material, proof });
+            }
             Ok(material) => found.others.push(material),
             Err(error @ KeyError::Passphrase { .. }) => return Err(error.into()),
             // Wrapped in the other way, for recipients or with a passphrase.
@@ -196,7 +252,6 @@ pub(super) fn find(
         let fitting: Vec<_> = opened
             .keys
             .into_iter()
-            .map(|(_, material)| material)
             .filter(|material| wanted.is_none_or(|wanted| wanted == material.format()))
             .collect();
         if !fitting.is_empty() {
@@ -234,7 +289,7 @@ fn first_of_age(directory: &Path) -> Option<PathBuf> {
 /// The result of opening wrapped keys.
 #[derive(Default)]
 struct Opened {
-    keys: Vec<(PathBuf, KeyMaterial)>,
+    keys: Vec<KeyMaterial>,
     /// The error of the first key that should have opened and did not.
     refusal: Option<KeyError>,
     /// The error of the first key that is wrapped in the other way, for recipients or with a
@@ -271,7 +326,7 @@ fn open_all(paths: Vec<PathBuf>, keyholder: &Keyholder<'_>) -> Result<Opened, Tr
             tried += 1;
         }
         match file.open(keyholder) {
-            Ok(material) => opened.keys.push((path, material)),
+            Ok(material) => opened.keys.push(material),
             Err(error @ KeyError::Passphrase { .. }) => return Err(error.into()),
             Err(error @ (KeyError::IdentityNeeded { .. } | KeyError::PassphraseNeeded { .. })) => {
                 opened.passed_over.get_or_insert(error);
@@ -294,6 +349,3 @@ const MOST_PASSPHRASES: usize = 4;
 
 /// The most files that are examined to identify them.
 const MOST_LOOKED_AT: usize = 100;
-
-const PINNED: &str = "which you made before";
-const OPENED: &str = "which the passphrase opens";

@@ -2,11 +2,11 @@
 
 use evener_core::{Direction, Outcome, Rejection};
 use evener_format::{Chunk, FileCipher, FormatError, Header, Layout, Recipe};
+use evener_keys::Candidates;
 
 use super::objects::Blob;
 use super::processor::Processor;
 use super::segment::{SegmentError, push_jobs};
-use crate::ring::Candidates;
 use crate::{FileError, KeyRing};
 
 /// A file that is ready to be processed.
@@ -37,7 +37,7 @@ pub(crate) fn prepare_sealed(
         let layout = Layout::for_sealed(cipher.geometry(), length)?;
         Ok(Prepared { cipher, layout, header: None })
     };
-    let candidates = match keys.open(beginning)? {
+    let candidates = match keys.open(beginning).map_err(FileError::from)? {
         Candidates::One(cipher) => return Ok(prepared(*cipher).map_err(FileError::from)?),
         Candidates::Several(candidates) => candidates,
     };

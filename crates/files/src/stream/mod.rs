@@ -26,6 +26,7 @@ use std::time::Instant;
 
 use evener_core::Direction;
 use evener_format::FileCipher;
+use evener_keys::Candidates;
 use evener_pipeline::Worker;
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 use rustix::io::retry_on_intr;
@@ -33,7 +34,6 @@ use rustix::io::retry_on_intr;
 use crate::identity::FileState;
 use crate::naming::kind_of_name;
 use crate::output::Outputs;
-use crate::ring::Candidates;
 use crate::seal::{SegmentError, bytes_to_prepare, opens};
 use crate::seats::Accounts;
 use crate::{

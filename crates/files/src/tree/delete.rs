@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use evener_keys::is_wrapped_key_in;
 use evener_pipeline::Worker;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fstat, openat, statat, unlinkat};
 use rustix::io::Errno;
@@ -27,7 +28,6 @@ use crate::identity::{FileState, Identity};
 use crate::options::Agree;
 use crate::seal::{Blob, ReadAt, SegmentError, bytes_to_know, check_key, zeros};
 use crate::source::Source;
-use crate::wrapped_key::is_wrapped_key_in;
 
 /// Entries of the target tree that may be removed, as paths below its root.
 #[derive(Default)]

@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use evener_keys::is_wrapped_key_in;
 use rustix::fs::{AtFlags, CWD, Dir, DirEntry, FileType, Mode, OFlags, fstat, openat, statat};
 use rustix::io::Errno;
 
@@ -18,7 +19,6 @@ use super::location::Location;
 use crate::Options;
 use crate::identity::Identity;
 use crate::temporary::is_temporary_name;
-use crate::wrapped_key::is_wrapped_key_in;
 
 /// The total work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Mutex, MutexGuard};
 
 use evener_core::{IgnorePoison, WipedBuffer, shown};
+use evener_keys::is_wrapped_key_name;
 use rustix::fs::{AtFlags, Dir, statat};
 use rustix::io::Errno;
 
@@ -23,7 +24,6 @@ use crate::identity::Identity;
 use crate::seal::{Blob, ReadAt};
 use crate::source::{Source, read_exact_at};
 use crate::temporary::refuse_temporary;
-use crate::wrapped_key::is_wrapped_key_name;
 
 /// The outputs of this run in one directory.
 #[derive(Default)]

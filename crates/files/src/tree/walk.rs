@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use evener_core::shown;
+use evener_keys::is_wrapped_key_in;
 use rustix::fs::{AtFlags, FileType, RawDir, RawDirEntry, Stat, fstat, statat};
 use rustix::io::Errno;
 
@@ -24,7 +25,6 @@ use crate::left_out;
 use crate::naming::no_output_directory;
 use crate::seal::Feed;
 use crate::temporary::{is_temporary_name, sweep};
-use crate::wrapped_key::is_wrapped_key_in;
 use crate::{FileError, Operation};
 
 /// A directory on the way down, with the subdirectories still to be entered.

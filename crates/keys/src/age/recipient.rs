@@ -6,11 +6,11 @@ use std::str::FromStr;
 
 use ::age::ssh::ParseRecipientKeyError;
 use ::age::{plugin, ssh, tag, tagpq, x25519};
-use evener_core::shown;
 
+use super::super::age_text::{SECRET_KEY_START, has_prefix, lines};
+use super::super::faults::{RecipientFault, RecipientOrigin};
 use super::super::{KeyError, Unlock, key_file, plain_text};
 use super::low_order::{is_low_order, point_of_age, point_of_ssh};
-use super::{NOT_TEXT, SECRET_KEY_START, has_prefix, lines};
 
 /// A recipient of encrypted data: `age1…` of X25519, of a tagged type (`age1tag1…`, and
 /// `age1tagpq1…`, which withstands quantum computers) or of a plugin (`age1NAME1…`), or a public
@@ -41,26 +41,25 @@ impl Recipient {
     pub fn read_file(path: &Path, unlock: &dyn Unlock) -> Result<Vec<Recipient>, KeyError> {
         let contents = key_file::read_recipients(path, unlock)?;
         let path = key_file::name_of(path);
-        let wrong = |line, reason| KeyError::Recipient {
-            origin: format!("line {line} of `{}`", shown(path)),
-            reason,
+        let wrong = |fault| {
+            let origin = RecipientOrigin::File(path.to_owned());
+            KeyError::Recipient { origin, fault }
         };
-        let text = plain_text(&contents).map_err(|reason| KeyError::Recipient {
-            origin: format!("those in `{}`", shown(path)),
-            reason,
-        })?;
+        let wrong_line = |line, fault| {
+            let origin = RecipientOrigin::Line { path: path.to_owned(), line };
+            KeyError::Recipient { origin, fault }
+        };
+        let text = plain_text(&contents).map_err(|fault| wrong(RecipientFault::NotText(fault)))?;
         let recipients = lines(text)
             .map(|(number, line)| {
-                let line = line.ok_or_else(|| wrong(number, NOT_TEXT))?;
-                parse(line).map_err(|reason| match reason {
-                    NO_RECIPIENT => wrong(number, NO_RECIPIENT_IN_LINE),
-                    reason => wrong(number, reason),
+                line.ok_or(RecipientFault::NotUtf8).and_then(parse).map_err(|fault| match fault {
+                    RecipientFault::Unknown => wrong_line(number, RecipientFault::UnknownLine),
+                    fault => wrong_line(number, fault),
                 })
             })
             .collect::<Result<Vec<_>, _>>()?;
         if recipients.is_empty() {
-            let origin = format!("`{}`", shown(path));
-            return Err(KeyError::Recipient { origin, reason: "it holds no recipients" });
+            return Err(wrong(RecipientFault::NoneInFile));
         }
         Ok(recipients)
     }
@@ -100,11 +99,8 @@ impl FromStr for Recipient {
     type Err = KeyError;
 
     fn from_str(text: &str) -> Result<Self, KeyError> {
-        parse(text.trim()).map_err(|reason| KeyError::Recipient {
-            // The text may be an identity given by mistake, which must not be shown.
-            origin: "the recipient given".to_owned(),
-            reason,
-        })
+        parse(text.trim())
+            .map_err(|fault| KeyError::Recipient { origin: RecipientOrigin::Caller, fault })
     }
 }
 
@@ -129,16 +125,16 @@ impl fmt::Debug for Recipient {
 }
 
 /// Reads one recipient. An error names the fault without quoting the recipient.
-pub(super) fn parse(text: &str) -> Result<Recipient, &'static str> {
+pub(super) fn parse(text: &str) -> Result<Recipient, RecipientFault> {
     if let Ok(recipient) = text.parse::<x25519::Recipient>() {
         let is_weak = point_of_age(text).is_none_or(is_low_order);
-        return if is_weak { Err(LOW_ORDER) } else { Ok(recipient.into()) };
+        return if is_weak { Err(RecipientFault::LowOrder) } else { Ok(recipient.into()) };
     }
     if text.starts_with("ssh-") || text.starts_with("ecdsa-") || text.starts_with("sk-") {
-        let words = |error| ssh_words(error, text);
-        let recipient = text.parse::<ssh::Recipient>().map(Recipient::from).map_err(words)?;
+        let fault = |error| ssh_fault(error, text);
+        let recipient = text.parse::<ssh::Recipient>().map(Recipient::from).map_err(fault)?;
         let is_weak = text.starts_with(SSH_ED25519) && point_of_ssh(text).is_none_or(is_low_order);
-        return if is_weak { Err(LOW_ORDER) } else { Ok(recipient) };
+        return if is_weak { Err(RecipientFault::LowOrder) } else { Ok(recipient) };
     }
     if let Ok(recipient) = text.parse::<tag::Recipient>() {
         return Ok(Recipient { text: recipient.to_string(), kind: Kind::Tag(recipient) });
@@ -152,39 +148,26 @@ pub(super) fn parse(text: &str) -> Result<Recipient, &'static str> {
         return Ok(Recipient { text: recipient.to_string(), kind: Kind::Plugin(recipient) });
     }
     Err(if has_prefix(text, SECRET_KEY_START) {
-        "this is an identity, which is secret; `age-keygen -y` shows its recipient"
+        RecipientFault::Identity
     } else if has_prefix(text, "AGE-PLUGIN-") {
-        "this is a plugin's identity; its file or the plugin tells its recipient (`age1…`)"
+        RecipientFault::PluginIdentity
     } else if text.starts_with("age1") {
-        "it is mistyped or wrapped, or of a kind other than X25519 (`age1` and 58 characters)"
+        RecipientFault::Malformed
     } else {
-        NO_RECIPIENT
+        RecipientFault::Unknown
     })
 }
 
-fn ssh_words(error: ParseRecipientKeyError, text: &str) -> &'static str {
+fn ssh_fault(error: ParseRecipientKeyError, text: &str) -> RecipientFault {
     let is_known = text.starts_with(SSH_ED25519) || text.starts_with("ssh-rsa ");
     match error {
-        ParseRecipientKeyError::RsaModulusTooSmall => {
-            "an RSA key of less than 2048 bits is too weak; have a longer one made"
-        }
-        ParseRecipientKeyError::RsaModulusTooLarge => {
-            "an RSA key of more than 4096 bits is not supported; have an ssh-ed25519 key made"
-        }
+        ParseRecipientKeyError::RsaModulusTooSmall => RecipientFault::RsaTooShort,
+        ParseRecipientKeyError::RsaModulusTooLarge => RecipientFault::RsaTooLong,
         ParseRecipientKeyError::Unsupported(_) | ParseRecipientKeyError::Ignore if !is_known => {
-            "of SSH keys only ssh-ed25519 and ssh-rsa can be encrypted for; give one of those, or \
-             an age recipient"
+            RecipientFault::SshKind
         }
-        _ => "the SSH key is mistyped, cut short or wrapped; give a line of a `.pub` file",
+        _ => RecipientFault::MalformedSsh,
     }
 }
 
 const SSH_ED25519: &str = "ssh-ed25519 ";
-
-const NO_RECIPIENT: &str = "it is no age recipient (`age1` and 58 characters)";
-
-const NO_RECIPIENT_IN_LINE: &str = "it is no age recipient (`age1` and 58 characters), perhaps the \
-     end of a wrapped line";
-
-const LOW_ORDER: &str =
-    "it is a point of low order, for which anybody could open the key; have a proper one made";

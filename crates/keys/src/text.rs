@@ -3,16 +3,28 @@
 
 use zeroize::Zeroizing;
 
+/// The reason why bytes are not text in UTF-8 or ASCII.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotText {
+    /// The bytes begin with the byte-order mark of UTF-16.
+    #[error("it is text in UTF-16; convert it to UTF-8 (`iconv -f utf-16 -t utf-8`)")]
+    Utf16,
+    /// A byte is zero.
+    #[error("it holds a zero byte, which no text does; save it as text in UTF-8")]
+    ZeroByte,
+}
+
 /// The text of a file of keys, identities or recipients, without a byte-order mark.
 ///
 /// # Errors
 /// Says why the bytes are not text in UTF-8 or ASCII.
-pub fn plain_text(bytes: &[u8]) -> Result<&[u8], &'static str> {
+pub fn plain_text(bytes: &[u8]) -> Result<&[u8], NotText> {
     if is_utf_16(bytes) {
-        return Err(UTF_16);
+        return Err(NotText::Utf16);
     }
     let text = bytes.strip_prefix(BYTE_ORDER_MARK.as_bytes()).unwrap_or(bytes);
-    if text.contains(&0) { Err(ZERO_BYTE) } else { Ok(text) }
+    if text.contains(&0) { Err(NotText::ZeroByte) } else { Ok(text) }
 }
 
 /// Returns whether the bytes begin with a byte-order mark of UTF-16.
@@ -47,10 +59,6 @@ pub(super) fn in_one_line(text: &[u8]) -> Zeroizing<Vec<u8>> {
 /// The mark in UTF-8.
 pub(super) const BYTE_ORDER_MARK: &str = "\u{FEFF}";
 
-pub(super) const UTF_16: &str =
-    "it is text in UTF-16; convert it to UTF-8 (`iconv -f utf-16 -t utf-8`)";
-const ZERO_BYTE: &str = "it holds a zero byte, which no text does; save it as text in UTF-8";
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,9 +68,9 @@ mod tests {
         assert_eq!(plain_text(b"\xEF\xBB\xBFa\n"), Ok(b"a\n".as_slice()));
         assert_eq!(plain_text(b"a\n"), Ok(b"a\n".as_slice()));
         assert_eq!(plain_text(b""), Ok(b"".as_slice()));
-        assert_eq!(plain_text(b"\xFF\xFEa\0\n\0"), Err(UTF_16));
-        assert_eq!(plain_text(b"\xFE\xFF\0a\0\n"), Err(UTF_16));
-        assert_eq!(plain_text(b"a\n\0"), Err(ZERO_BYTE));
+        assert_eq!(plain_text(b"\xFF\xFEa\0\n\0"), Err(NotText::Utf16));
+        assert_eq!(plain_text(b"\xFE\xFF\0a\0\n"), Err(NotText::Utf16));
+        assert_eq!(plain_text(b"a\n\0"), Err(NotText::ZeroByte));
     }
 
     #[test]

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
-use super::age::{ARMOUR_START, BINARY_START};
+use super::age_text::{ARMOUR_START, BINARY_START};
+use super::faults::PipeHeadFault;
 use super::key_file::{Contents, LONGEST};
 use super::{KeyError, KeyFile};
 
@@ -28,9 +29,9 @@ impl PipeHead {
     /// [`KeyError::PipeHead`] when the input does not begin with a head, or ends within it,
     /// [`KeyError::OfAge`], and [`KeyError::Io`].
     pub fn read(source: &mut impl Read, path: &Path) -> Result<KeyFile, KeyError> {
-        let wrong = |reason| KeyError::PipeHead { path: path.to_owned(), reason };
+        let wrong = |fault| KeyError::PipeHead { path: path.to_owned(), fault };
         let failed = |cause: io::Error| match cause.kind() {
-            io::ErrorKind::UnexpectedEof => wrong(CUT),
+            io::ErrorKind::UnexpectedEof => wrong(PipeHeadFault::CutShort),
             _ => KeyError::Io { action: "read", path: path.to_owned(), cause },
         };
         // Reads only until the formats are distinct: later bytes are not for this function.
@@ -42,13 +43,13 @@ impl PipeHead {
             }
             let mut byte = [0];
             match source.read(&mut byte) {
-                Ok(0) => return Err(wrong(NONE)),
+                Ok(0) => return Err(wrong(PipeHeadFault::Absent)),
                 Ok(_) => begins.push(byte[0]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(failed(error)),
             }
             if !known.iter().any(|start| start.starts_with(&begins)) {
-                return Err(wrong(NONE));
+                return Err(wrong(PipeHeadFault::Absent));
             }
         };
         if begun != PipeHead::MAGIC {
@@ -63,29 +64,24 @@ impl PipeHead {
                 digit if digit.is_ascii_digit() && digits.len() < MOST_DIGITS => {
                     digits.push(digit.into());
                 }
-                _ => return Err(wrong(CHANGED)),
+                _ => return Err(wrong(PipeHeadFault::Changed)),
             }
         }
         let length = digits.parse().ok().filter(|length| (1..=LONGEST).contains(length));
-        let length = length.filter(|_| !digits.starts_with('0')).ok_or_else(|| wrong(CHANGED))?;
+        let length = length
+            .filter(|_| !digits.starts_with('0'))
+            .ok_or_else(|| wrong(PipeHeadFault::Changed))?;
         let mut bytes = Zeroizing::new(vec![0; length]);
         source.read_exact(&mut bytes).map_err(failed)?;
         Ok(KeyFile { path: PathBuf::from(path), contents: Contents::of_no_file(bytes) })
     }
 }
 
-const NONE: &str = "it does not begin with a wrapped key, as encrypting for recipients or \
-     with a passphrase writes to a pipe; name its key file";
-const CUT: &str = "it ends in the wrapped key that it begins with; restore it from a copy";
-const CHANGED: &str = "the line before the wrapped key was changed; restore it from a copy";
-
 /// The number of digits of [`LONGEST`].
 const MOST_DIGITS: usize = 7;
 
 #[cfg(test)]
 mod tests {
-    use super::super::NoUnlock;
-    use super::super::age::{Identity, wrap};
     use super::*;
 
     fn read(mut bytes: &[u8]) -> Result<(KeyFile, usize), KeyError> {
@@ -93,8 +89,12 @@ mod tests {
         Ok((file, bytes.len()))
     }
 
+    #[cfg(feature = "age")]
     #[test]
     fn a_head_is_read_and_nothing_after_it() {
+        use crate::NoUnlock;
+        use crate::age::{Identity, wrap};
+
         let text = b"evener-key:v1:cobblestone-128:AAECAwQFBgcICQoLDA0ODw\n";
         let identity = Identity::generate();
         let wrapped = wrap(text, &[identity.recipient().unwrap()]).unwrap();

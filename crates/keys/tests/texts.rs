@@ -6,8 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use evener_files::keys::age::{Identity, Recipient};
-use evener_files::keys::{KeyError, KeyFormat, KeyMaterial, NoUnlock, age, load};
+use evener_keys::age::{Identity, Recipient};
+use evener_keys::{KeyError, KeyFormat, KeyMaterial, NoUnlock, age, load};
 
 /// A change to a text.
 type Change = fn(&str) -> Vec<u8>;

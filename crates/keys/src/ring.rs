@@ -2,8 +2,7 @@
 
 use evener_format::{FileCipher, FormatError, Recipe};
 
-use crate::FileError;
-use crate::keys::age::is_encrypted;
+use crate::age_text::is_encrypted;
 
 /// The recipes (format, key and context) that an operation may use: the first encrypts, all of
 /// them decrypt.
@@ -14,7 +13,7 @@ pub struct KeyRing {
 }
 
 /// The recipes that a file's header fits.
-pub(crate) enum Candidates {
+pub enum Candidates {
     /// One recipe, known for certain or the only one.
     One(Box<FileCipher>),
     /// Several: only decrypting the first chunk shows which is right (Tink keysets).
@@ -53,13 +52,16 @@ impl KeyRing {
     }
 
     /// The longest header of any recipe, in bytes.
-    pub(crate) fn longest_header(&self) -> usize {
+    pub fn longest_header(&self) -> usize {
         self.recipes().map(Recipe::header_length).max().unwrap_or(0)
     }
 
     /// Finds the recipes that fit `start`, the first bytes of a file: as many bytes as
     /// [`KeyRing::longest_header`], or all of a shorter file.
-    pub(crate) fn open(&self, start: &[u8]) -> Result<Candidates, FileError> {
+    ///
+    /// # Errors
+    /// When no recipe fits; the reason is that of the primary one.
+    pub fn open(&self, start: &[u8]) -> Result<Candidates, FormatError> {
         if self.others.is_empty() {
             return Ok(Candidates::One(Box::new(open_with(&self.primary, start)?)));
         }
@@ -73,7 +75,7 @@ impl KeyRing {
             }
         }
         match (fitting.len(), refusal) {
-            (0, Some(error)) => Err(error.into()),
+            (0, Some(error)) => Err(error),
             (1, _) => Ok(Candidates::One(Box::new(fitting.remove(0)))),
             _ => Ok(Candidates::Several(fitting)),
         }

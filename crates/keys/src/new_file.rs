@@ -11,7 +11,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::KeyError;
-use super::key_file::is_open_to_others;
+use super::privacy::is_open_to_others;
 use crate::Naming;
 use crate::naming::rename_to_free;
 

@@ -6,24 +6,40 @@
 //! - either of them encrypted with age, for recipients or with a passphrase.
 //!
 //! [`load`] reads all of them. The caller supplies passphrases and identities through [`Unlock`];
-//! this module never asks the user. To create a key file, call [`KeyMaterial::generate`], then its
+//! this crate never asks the user. To create a key file, call [`KeyMaterial::generate`], then its
 //! [text](KeyMaterial::to_text), [`age::wrap`] to encrypt it, and [`create`] to write the file.
 
+#![forbid(unsafe_code)]
+#![cfg_attr(not(feature = "age"), allow(dead_code, reason = "age alone uses some of it"))]
+
+#[cfg(feature = "age")]
 pub mod age;
+#[cfg(not(feature = "age"))]
+#[path = "no_age.rs"]
+pub mod age;
+mod age_text;
+mod dialogue;
 mod error;
+pub mod faults;
 mod key_file;
 mod key_format;
 mod key_line;
+mod malformed;
+pub mod mounts;
+pub mod naming;
 mod new_file;
 mod passphrase;
 mod pipe_head;
+mod privacy;
 mod process;
 mod random;
 mod recognise;
+mod ring;
 mod text;
 mod tink_json;
 mod tink_keyset;
 mod unlock;
+mod wrapped_key;
 
 use std::fmt;
 use std::io::Read;
@@ -34,20 +50,24 @@ use evener_format::{FormatError, Recipe};
 use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
-use crate::KeyRing;
-
-pub use error::{KeyError, MalformedKey};
+pub use error::KeyError;
 pub use evener_format::{CobblestoneSuite, HkdfHash, TinkKey};
-pub use key_file::{Exposed, check_private, check_secret_file};
 pub use key_format::{KeyFormat, UnknownKeyFormat};
+pub use malformed::MalformedKey;
+pub use naming::Naming;
 pub use new_file::{NewKeyFile, create};
 pub use passphrase::{Oddity, Passphrase};
 pub use pipe_head::PipeHead;
+pub use privacy::{Exposed, check_private, check_secret_file};
 pub use process::{Protection, protect_process};
 pub use recognise::{Guess, recognise};
+pub use ring::{Candidates, KeyRing};
 pub use text::plain_text;
 pub use tink_keyset::{TinkKeyset, TinkTemplate};
 pub use unlock::{NoUnlock, Unlock};
+pub use wrapped_key::{
+    has_wrapped_key_name, is_wrapped_key, is_wrapped_key_in, is_wrapped_key_name, wrapped_key_name,
+};
 
 /// Reads a key file, after decrypting it if age encrypted it.
 ///
@@ -126,7 +146,7 @@ impl KeyFile {
     /// Says what is wrong with the file and what to do next.
     pub fn open(&self, unlock: &dyn Unlock) -> Result<KeyMaterial, KeyError> {
         let malformed = |reason| KeyError::Malformed { path: self.path.clone(), reason };
-        if age::is_encrypted(&self.contents.bytes) {
+        if age_text::is_encrypted(&self.contents.bytes) {
             let text = age::unwrap(&self.contents.bytes, &self.path, unlock)?;
             return KeyMaterial::parse(&text).map_err(|reason| match reason {
                 MalformedKey::Unknown | MalformedKey::NoText(_) => {
@@ -197,7 +217,7 @@ impl KeyMaterial {
     /// # Errors
     /// Says what is wrong with the text, without quoting it.
     pub fn parse(text: &[u8]) -> Result<KeyMaterial, MalformedKey> {
-        if age::is_encrypted(text) {
+        if age_text::is_encrypted(text) {
             return Err(MalformedKey::AgeEncrypted);
         }
         let text = plain_text(text).map_err(MalformedKey::NoText)?;
@@ -208,7 +228,7 @@ impl KeyMaterial {
             tink_json::parse(text).map(KeyMaterial::Tink)
         } else if start.is_empty() {
             Err(MalformedKey::Empty)
-        } else if age::is_identity(text) {
+        } else if age_text::is_identity(text) {
             Err(MalformedKey::AgeIdentity)
         } else {
             Err(MalformedKey::Unknown)
@@ -259,12 +279,8 @@ impl KeyMaterial {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::os::unix::fs::PermissionsExt;
-
     use proptest::prelude::*;
 
-    use super::age::Identity;
     use super::*;
 
     /// Keys have no equality, but their texts do.
@@ -301,48 +317,6 @@ mod tests {
         let ring = KeyMaterial::Tink(keyset).key_ring(b"").unwrap();
         let chunks: Vec<_> = ring.recipes().map(|recipe| recipe.geometry().chunk).collect();
         assert_eq!(chunks, [4096 - 16, (1 << 20) - 16], "the primary key is first");
-    }
-
-    #[test]
-    fn an_encrypted_key_file_may_be_readable_and_a_plain_one_may_not() {
-        let directory = tempfile::tempdir().unwrap();
-        let identity = Identity::generate();
-        let key = KeyMaterial::generate(KeyFormat::Tink).unwrap();
-        let wrapped =
-            age::wrap(key.to_text().as_bytes(), &[identity.recipient().unwrap()]).unwrap();
-        let (plain, encrypted) = (directory.path().join("plain"), directory.path().join("age"));
-        create(&plain, key.to_text().as_bytes()).unwrap();
-        create(&encrypted, &wrapped).unwrap();
-        for path in [&plain, &encrypted] {
-            fs::set_permissions(path, fs::Permissions::from_mode(0o644)).unwrap();
-        }
-        assert_same(&load(&encrypted, &vec![identity]).unwrap(), &key);
-        let error = load(&plain, &NoUnlock).unwrap_err();
-        assert!(matches!(error, KeyError::OpenToOthers { mode: 0o644, .. }), "{error}");
-    }
-
-    #[test]
-    fn only_a_passphrase_shows_whose_a_wrapped_key_is() {
-        let directory = tempfile::tempdir().unwrap();
-        let key = KeyMaterial::generate(KeyFormat::default()).unwrap();
-        let text = key.to_text();
-        let recipient = Identity::generate().recipient().unwrap();
-        let passphrase = Passphrase::new(b"open sesame", "a test").unwrap();
-        let files = [
-            (text.as_bytes().to_vec(), false),
-            (age::wrap(text.as_bytes(), &[recipient]).unwrap(), false),
-            (age::wrap_with_passphrase(text.as_bytes(), &passphrase).unwrap(), true),
-            (b"age-encryption.org/v1\n-> scrypt".to_vec(), false),
-        ];
-        for (number, (contents, has_passphrase)) in files.into_iter().enumerate() {
-            let path = directory.path().join(number.to_string());
-            create(&path, &contents).unwrap();
-            let file = KeyFile::read(&path).unwrap();
-            assert_eq!(file.has_passphrase(), has_passphrase, "{number}");
-            assert_eq!(file.fingerprint(), Fingerprint::of(&contents));
-        }
-        let empty = Fingerprint::of(b"").to_string();
-        assert_eq!(empty, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
     }
 
     #[test]

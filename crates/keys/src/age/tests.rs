@@ -11,6 +11,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use proptest::prelude::*;
 
+use super::super::age_text::is_identity;
 use super::super::{Exposed, NoUnlock, create};
 use super::*;
 

@@ -7,40 +7,10 @@ use std::sync::Arc;
 use ::age::Callbacks;
 use ::age::plugin::{IdentityPluginV1, RecipientPluginV1, ResolveError};
 use ::age::secrecy::SecretString;
-use zeroize::Zeroizing;
 
-use super::{Identity, Recipient};
-use crate::keys::KeyError;
-
-/// Speaks with the user for a plugin. A plugin may send any text.
-pub trait Dialogue: Send + Sync {
-    /// Shows a message, such as a request to touch a device.
-    fn tell(&self, message: &str);
-
-    /// Asks for a line, such as a device's PIN if it is secret; `None` when there is no user to
-    /// ask.
-    fn ask(&self, question: &str, is_secret: bool) -> Option<Zeroizing<String>>;
-
-    /// Asks for confirmation, where `yes` and `no` label the answers; `None` when there is no user
-    /// to ask.
-    fn confirm(&self, question: &str, yes: &str, no: Option<&str>) -> Option<bool>;
-}
-
-/// A dialogue without a user.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NoDialogue;
-
-impl Dialogue for NoDialogue {
-    fn tell(&self, _message: &str) {}
-
-    fn ask(&self, _question: &str, _is_secret: bool) -> Option<Zeroizing<String>> {
-        None
-    }
-
-    fn confirm(&self, _question: &str, _yes: &str, _no: Option<&str>) -> Option<bool> {
-        None
-    }
-}
+use super::{Dialogue, Identity, Recipient};
+use crate::KeyError;
+use crate::faults::PluginFault;
 
 /// A dialogue in the age crate's form.
 #[derive(Clone)]
@@ -92,24 +62,21 @@ pub(super) fn identities(
 
 /// The error with the plugins' messages; without any, plugins ended early or broke the protocol.
 pub(super) fn failed<E: fmt::Display>(errors: &[E]) -> KeyError {
-    let words: Vec<_> = errors.iter().map(|error| error.to_string().replace('\n', " ")).collect();
-    let words = match words.is_empty() {
-        true => "it ended before it was done, or broke the protocol; `AGEDEBUG=plugin` shows what \
-                 it says"
-            .to_owned(),
-        false => words.join("; "),
-    };
-    KeyError::Plugin { reason: format!("the age plugin failed: {words}") }
+    let messages: Vec<_> =
+        errors.iter().map(|error| error.to_string().replace('\n', " ")).collect();
+    KeyError::Plugin(match messages.is_empty() {
+        true => PluginFault::Ended,
+        false => PluginFault::Failed { messages: messages.join("; ") },
+    })
 }
 
 fn not_found(error: &ResolveError) -> KeyError {
-    let reason = match error {
-        ResolveError::MissingPlugin { binary_name } => format!(
-            "there is no program `{binary_name}` in PATH, which this age key needs; install it"
-        ),
-        _ => "this age key names a plugin that can't be the name of a program".to_owned(),
-    };
-    KeyError::Plugin { reason }
+    KeyError::Plugin(match error {
+        ResolveError::MissingPlugin { binary_name } => {
+            PluginFault::Missing { program: binary_name.clone() }
+        }
+        _ => PluginFault::Name,
+    })
 }
 
 /// Each name once, in the order of first occurrence.

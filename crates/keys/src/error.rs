@@ -8,6 +8,12 @@ use std::path::{Path, PathBuf};
 
 use evener_core::{shown, shown_error};
 
+use crate::faults::{
+    AgeDamage, IdentityFault, PassphraseFault, PipeHeadFault, PluginFault, RecipientFault,
+    RecipientOrigin, WrapFault,
+};
+use crate::malformed::MalformedKey;
+
 /// The reason why a key could not be read, created or stored. Each message is one line.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -87,12 +93,12 @@ pub enum KeyError {
         path: PathBuf,
     },
     /// The beginning of a pipe is not a wrapped key.
-    #[error("can't take a key from `{}`: {reason}", shown(path))]
+    #[error("can't take a key from `{}`: {fault}", shown(path))]
     PipeHead {
         /// The source that was read.
         path: PathBuf,
         /// The fault.
-        reason: &'static str,
+        fault: PipeHeadFault,
     },
     /// The file to decrypt is age's own, not one that Evener made.
     #[error(
@@ -104,12 +110,24 @@ pub enum KeyError {
         /// The file, or the source that was read.
         path: PathBuf,
     },
-    /// An age plugin is missing, or failed.
-    #[error("{reason}")]
-    Plugin {
-        /// The reason as text.
-        reason: String,
+    /// The file needs age, which is not in this build.
+    #[error(
+        "`{}` takes age, which this build of Evener is without; build it with the feature `age`",
+        shown(path)
+    )]
+    NeedsAge {
+        /// The file.
+        path: PathBuf,
     },
+    /// The key is to be wrapped, and age is not in this build.
+    #[error(
+        "recipients and passphrases of keys take age, which this build of Evener is without; build \
+         it with the feature `age`"
+    )]
+    NoAge,
+    /// An age plugin is missing, or failed.
+    #[error(transparent)]
+    Plugin(PluginFault),
     /// The file changed while it was read.
     #[error("`{}` grew while it was read; try again once it is complete", shown(path))]
     Grew {
@@ -185,20 +203,20 @@ pub enum KeyError {
         bytes: u64,
     },
     /// An age file that age could not have written, or that was changed later.
-    #[error("can't open `{}`: {reason}; restore it from a copy", shown(path))]
+    #[error("can't open `{}`: {damage}; restore it from a copy", shown(path))]
     DamagedAge {
         /// The file.
         path: PathBuf,
         /// The fault.
-        reason: &'static str,
+        damage: AgeDamage,
     },
     /// A string that is not a recipient, or is a recipient of an unsupported type.
-    #[error("can't encrypt for {origin}: {reason}")]
+    #[error("can't encrypt for {origin}: {fault}")]
     Recipient {
-        /// Its source, such as a file and line.
-        origin: String,
+        /// Its source.
+        origin: RecipientOrigin,
         /// The fault.
-        reason: &'static str,
+        fault: RecipientFault,
     },
     /// There are no recipients.
     #[error("no recipient given; give at least one")]
@@ -242,27 +260,29 @@ pub enum KeyError {
         user: u32,
     },
     /// A file without age identities, or with an identity of an unsupported type.
-    #[error("can't read identities from `{}`: {reason}", shown(path))]
+    #[error("can't read identities from `{}`: {}{fault}", shown(path), in_line(*.line))]
     Identity {
         /// The file.
         path: PathBuf,
+        /// The number of the line with the fault, from 1; `None` if it is the file's.
+        line: Option<usize>,
         /// The fault.
-        reason: String,
+        fault: IdentityFault,
     },
     /// A text that can't be a passphrase.
-    #[error("can't use the passphrase from {origin}: {reason}")]
+    #[error("can't use the passphrase from {origin}: {fault}")]
     Passphrase {
-        /// Its source, such as a file or descriptor.
+        /// The name of its source, such as a file or descriptor.
         origin: String,
         /// The fault.
-        reason: String,
+        fault: PassphraseFault,
     },
     /// age failed to encrypt.
     #[error("age failed to encrypt the key: {0}")]
-    Wrap(String),
+    Wrap(WrapFault),
     /// The random number generator failed.
-    #[error("the operating system gave no random bytes for a new key: {0}")]
-    Random(String),
+    #[error("the operating system gave no random bytes for a new key: {}", shown_error(.0))]
+    Random(io::Error),
 }
 
 /// The advice about a file's mode: change it, unless the mount gives all files one mode.
@@ -274,6 +294,10 @@ fn remedy(change: &'static str, has_mode_of_mount: bool) -> &'static str {
         }
         false => change,
     }
+}
+
+fn in_line(number: Option<usize>) -> String {
+    number.map_or_else(String::new, |number| format!("line {number}: "))
 }
 
 impl KeyError {
@@ -289,6 +313,7 @@ impl KeyError {
             | KeyError::Terminal { path }
             | KeyError::PipeHead { path, .. }
             | KeyError::OfAge { path }
+            | KeyError::NeedsAge { path }
             | KeyError::Grew { path }
             | KeyError::Exists { path }
             | KeyError::Malformed { path, .. }
@@ -301,8 +326,9 @@ impl KeyError {
             | KeyError::WritableByOthers { path, .. }
             | KeyError::RecipientsOfOthers { path, .. }
             | KeyError::Identity { path, .. } => Some(path),
-            KeyError::Plugin { .. }
-            | KeyError::Recipient { .. }
+            KeyError::Recipient { origin, .. } => origin.path(),
+            KeyError::Plugin(_)
+            | KeyError::NoAge
             | KeyError::NoRecipients
             | KeyError::TooManyRecipients { .. }
             | KeyError::Passphrase { .. }
@@ -311,94 +337,4 @@ impl KeyError {
             | KeyError::Random(_) => None,
         }
     }
-}
-
-/// The fault in a key's text.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum MalformedKey {
-    /// The text is empty.
-    #[error("it is empty")]
-    Empty,
-    /// The bytes are not text in UTF-8.
-    #[error("{0}")]
-    NoText(&'static str),
-    /// An age file that encrypts something other than a key.
-    #[error(
-        "what age encrypted in it is no key, and Evener does not read files of age itself; \
-         `age -d` does"
-    )]
-    NoKeyInAge,
-    /// The text is of neither format that Evener reads.
-    #[error("it is neither an `evener-key:` line nor a Tink keyset in JSON")]
-    Unknown,
-    /// The text is an age file, which must be opened first.
-    #[error("it is encrypted with age; decrypt it first")]
-    AgeEncrypted,
-    /// The text is an age identity, which opens key files but is not a key.
-    #[error("it is an age identity; give it as such")]
-    AgeIdentity,
-    /// A key line that lacks some of its four parts.
-    #[error("the key line is cut short; it reads `evener-key:v1:SUITE:KEY`")]
-    CutShort,
-    /// Several lines that do not join to a key line.
-    #[error(
-        "there is more than the key line, or it was wrapped and changed; leave only that, in one line"
-    )]
-    MoreThanOneLine,
-    /// A key line of another version.
-    #[error("the key line's version is not `v1`; a newer Evener may read it")]
-    Version,
-    /// A key line for a suite that Evener does not support.
-    #[error("the key line's suite is neither `cobblestone-256` nor `cobblestone-128`")]
-    Suite,
-    /// The key in a key line is not base64url.
-    #[error("the key line's key is not base64url (RFC 4648); it was changed or cut")]
-    Encoding,
-    /// The key in a key line does not have its suite's length.
-    #[error("the key line's key has {actual} bytes, and its suite takes {expected}")]
-    Length {
-        /// Length in bytes.
-        expected: usize,
-        /// Length in bytes.
-        actual: usize,
-    },
-    /// Not JSON, or not the JSON of a keyset.
-    #[error("it is no Tink keyset: {what} at line {line}, column {column}")]
-    Json {
-        /// The fault, in syntax or content.
-        what: &'static str,
-        /// The line number, from 1.
-        line: usize,
-        /// The column number, from 1; 0 when the line is empty.
-        column: usize,
-    },
-    /// A keyset that a key management service encrypted.
-    #[error(
-        "the keyset is encrypted with a key management service; \
-         convert it with `tinkey convert-keyset` first"
-    )]
-    EncryptedKeyset,
-    /// Tink does not allow the keyset as a whole.
-    #[error("the keyset {0}")]
-    Keyset(&'static str),
-    /// A key of the keyset has another type.
-    #[error(
-        "key {id} of the keyset is of type {name}, not AesGcmHkdfStreamingKey; \
-         make one with `evener keygen`"
-    )]
-    KeyType {
-        /// The key's identifier.
-        id: u32,
-        /// The type's short name.
-        name: String,
-    },
-    /// Tink does not allow a key of the keyset.
-    #[error("key {id} of the keyset: {reason}")]
-    KeysetKey {
-        /// The key's identifier.
-        id: u32,
-        /// The fault.
-        reason: &'static str,
-    },
 }

@@ -19,34 +19,18 @@ use ::age::secrecy::SecretString;
 use ::age::{DecryptError, EncryptError, Encryptor, scrypt};
 use zeroize::Zeroizing;
 
-use super::text::{BYTE_ORDER_MARK, trimmed_lines};
+use super::faults::{AgeDamage, WrapFault};
 use super::{KeyError, Passphrase, Unlock, key_file};
 use header::read_header;
 
+pub use super::age_text::is_encrypted;
+pub use super::dialogue::{Dialogue, NoDialogue};
 pub use identity::Identity;
-pub use plugin::{Dialogue, NoDialogue};
 pub use recipient::Recipient;
-
-/// Returns whether these bytes begin like an age file, binary or in ASCII armour.
-pub fn is_encrypted(bytes: &[u8]) -> bool {
-    bytes.starts_with(BINARY_START) || is_armoured(bytes)
-}
-
-/// Returns whether the first nonblank line begins an age file in ASCII armour.
-fn is_armoured(bytes: &[u8]) -> bool {
-    let text = bytes.strip_prefix(BYTE_ORDER_MARK.as_bytes()).unwrap_or(bytes);
-    text.trim_ascii_start().starts_with(ARMOUR_START)
-}
 
 /// Returns whether these are the bytes of an age file encrypted with a passphrase.
 pub(super) fn has_passphrase(bytes: &[u8]) -> bool {
     read_header(bytes).is_ok_and(|decryptor| decryptor.is_scrypt())
-}
-
-/// Returns whether the first meaningful line of this text is an age identity.
-pub(super) fn is_identity(text: &[u8]) -> bool {
-    let first = lines(text).find_map(|(_, line)| line);
-    first.is_some_and(|line| has_prefix(line, SECRET_KEY_START))
 }
 
 /// Encrypts a key's text for recipients, each of whom can open it alone. The result is a binary age
@@ -178,7 +162,7 @@ fn encrypt<'a>(
     text: &[u8],
     recipients: impl Iterator<Item = &'a dyn ::age::Recipient>,
 ) -> Result<Vec<u8>, KeyError> {
-    let failed = |error: io::Error| KeyError::Wrap(error.to_string());
+    let failed = |error: io::Error| KeyError::Wrap(WrapFault::Age(error.to_string()));
     let encryptor = Encryptor::with_recipients(recipients).map_err(encryption_error)?;
     let mut writer = encryptor.wrap_output(Vec::new()).map_err(failed)?;
     writer.write_all(text).map_err(failed)?;
@@ -196,8 +180,8 @@ fn encryption_error(error: EncryptError) -> KeyError {
         EncryptError::Plugin(errors) => plugin::failed(&errors),
         // Before the key is wrapped, only plugins read or write.
         EncryptError::Io(_) => plugin::failed::<String>(&[]),
-        EncryptError::IncompatibleRecipients { .. } => KeyError::Wrap(MIXED.to_owned()),
-        error => KeyError::Wrap(error.to_string().replace('\n', " ")),
+        EncryptError::IncompatibleRecipients { .. } => KeyError::Wrap(WrapFault::MixedRecipients),
+        error => KeyError::Wrap(WrapFault::Age(error.to_string().replace('\n', " "))),
     }
 }
 
@@ -205,7 +189,7 @@ fn encryption_error(error: EncryptError) -> KeyError {
 /// difference that overflows on a fast machine.
 fn decryption_error(error: DecryptError, path: &Path) -> KeyError {
     let path = path.to_owned();
-    let damaged = |path, reason| KeyError::DamagedAge { path, reason };
+    let damaged = |path, damage| KeyError::DamagedAge { path, damage };
     match error {
         DecryptError::NoMatchingKeys => KeyError::WrongIdentity { path },
         DecryptError::DecryptionFailed | DecryptError::KeyDecryptionFailed => {
@@ -216,15 +200,11 @@ fn decryption_error(error: DecryptError, path: &Path) -> KeyError {
         }
         DecryptError::ExcessiveWork { required, .. } => memory_lacks(required),
         DecryptError::Plugin(errors) => plugin::failed(&errors),
-        DecryptError::InvalidHeader => damaged(path, "its age header is malformed"),
-        DecryptError::InvalidMac => damaged(path, "its age header was changed"),
-        DecryptError::Io(error) if is_of_armour(&error) => damaged(
-            path,
-            "a line of its ASCII armour was wrapped, cut or changed (all but the last have 64 \
-             characters)",
-        ),
-        DecryptError::UnknownFormat => damaged(path, "it is of a version of age not known here"),
-        _ => damaged(path, "it was cut short or changed"),
+        DecryptError::InvalidHeader => damaged(path, AgeDamage::Header),
+        DecryptError::InvalidMac => damaged(path, AgeDamage::HeaderChanged),
+        DecryptError::Io(error) if is_of_armour(&error) => damaged(path, AgeDamage::Armour),
+        DecryptError::UnknownFormat => damaged(path, AgeDamage::Version),
+        _ => damaged(path, AgeDamage::Content),
     }
 }
 
@@ -253,26 +233,6 @@ fn memory_lacks(work_factor: u8) -> KeyError {
 fn scrypt_bytes(work_factor: u8) -> u64 {
     1 << (work_factor + 10)
 }
-
-fn has_prefix(text: &str, prefix: &str) -> bool {
-    text.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
-}
-
-/// The meaningful lines, with their numbers from 1; `None` for a line that is not UTF-8.
-fn lines(text: &[u8]) -> impl Iterator<Item = (usize, Option<&str>)> {
-    trimmed_lines(text)
-        .enumerate()
-        .filter(|(_, line)| !line.is_empty() && !line.starts_with(b"#"))
-        .map(|(index, line)| (index + 1, std::str::from_utf8(line).ok()))
-}
-
-pub(super) const BINARY_START: &[u8] = b"age-encryption.org/";
-/// As many bytes as the shortest header of another format.
-pub(super) const ARMOUR_START: &[u8] = b"-----BEGIN AGE ENCRYPTED";
-const SECRET_KEY_START: &str = "AGE-SECRET-KEY-";
-const NOT_TEXT: &str = "it is not text";
-const MIXED: &str = "some of the recipients do not go together with others (post-quantum ones only \
-     with their like); give fewer";
 
 /// The logarithm of scrypt's rounds when encrypting, as in `age -p`: 256 MiB, about a second.
 const WORK_FACTOR: u8 = 18;

@@ -2,7 +2,7 @@
 
 use evener_format::{Cobblestone, OpensslEnc};
 
-use super::age::is_encrypted;
+use super::age_text::is_encrypted;
 use super::{PipeHead, plain_text};
 
 /// The format of a file by its first bytes. Variants that begin with `Perhaps` are uncertain.

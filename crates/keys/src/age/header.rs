@@ -5,8 +5,8 @@ use std::io::{self, BufRead, Read};
 use ::age::armor::ArmoredReader;
 use ::age::{DecryptError, Decryptor};
 
+use super::super::age_text::is_armoured;
 use super::super::text::{plain_text, with_newlines};
-use super::is_armoured;
 
 /// Reads the header of an age file, binary or in ASCII armour, whose lines may have blanks around
 /// them.

@@ -9,6 +9,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
+use super::malformed::{JsonFault, KeysetFault, KeysetKeyFault};
 use super::text::in_one_line;
 use super::{HkdfHash, MalformedKey, TinkKey, TinkKeyset};
 
@@ -22,7 +23,7 @@ pub(super) fn parse(text: &[u8]) -> Result<TinkKeyset, MalformedKey> {
     let keyset: JsonKeyset = serde_json::from_slice(text)
         .or_else(|error| serde_json::from_slice(&in_one_line(text)).map_err(|_| error))
         .map_err(|error| MalformedKey::Json {
-            what: if error.is_data() { "an unexpected value" } else { "a syntax error" },
+            fault: if error.is_data() { JsonFault::Value } else { JsonFault::Syntax },
             line: error.line(),
             column: error.column(),
         })?;
@@ -36,13 +37,13 @@ pub(super) fn parse(text: &[u8]) -> Result<TinkKeyset, MalformedKey> {
         if key.id != keyset.primary_key_id {
             others.push(key);
         } else if primary.replace(key).is_some() {
-            return Err(MalformedKey::Keyset("has several primary keys"));
+            return Err(MalformedKey::Keyset(KeysetFault::SeveralPrimaryKeys));
         }
     }
     match primary {
         Some(primary) => Ok(TinkKeyset { primary, others }),
-        None if others.is_empty() => Err(MalformedKey::Keyset("holds no enabled key")),
-        None => Err(MalformedKey::Keyset("has no enabled primary key")),
+        None if others.is_empty() => Err(MalformedKey::Keyset(KeysetFault::NoEnabledKey)),
+        None => Err(MalformedKey::Keyset(KeysetFault::NoPrimaryKey)),
     }
 }
 
@@ -64,25 +65,25 @@ pub(super) fn render(keyset: &TinkKeyset) -> Zeroizing<String> {
 
 fn read_key(key: &JsonKey) -> Result<Option<TinkKey>, MalformedKey> {
     let id = key.key_id;
-    let wrong = |reason| MalformedKey::KeysetKey { id, reason };
+    let wrong = |fault| MalformedKey::KeysetKey { id, fault };
     match key.status {
         Status::Enabled => {}
         Status::Disabled | Status::Destroyed => return Ok(None),
-        Status::Unknown => return Err(wrong("its status is unknown")),
+        Status::Unknown => return Err(wrong(KeysetKeyFault::UnknownStatus)),
     }
     // Streaming ciphertexts have no prefix whatever this field says, but the field is required.
     if key.output_prefix_type == PrefixType::Unknown {
-        return Err(wrong("its output prefix type is unknown"));
+        return Err(wrong(KeysetKeyFault::UnknownPrefix));
     }
-    let data = key.key_data.as_ref().ok_or_else(|| wrong("it has no key data"))?;
+    let data = key.key_data.as_ref().ok_or_else(|| wrong(KeysetKeyFault::NoData))?;
     if data.type_url != TYPE_URL {
         return Err(MalformedKey::KeyType { id, name: short_type_name(&data.type_url) });
     }
-    let value = decode(&data.value).ok_or_else(|| wrong("its value is not base64"))?;
-    let mut message = StreamingKey::decode(value.as_slice())
-        .map_err(|_| wrong("its value is not an AesGcmHkdfStreamingKey message"))?;
+    let value = decode(&data.value).ok_or_else(|| wrong(KeysetKeyFault::Encoding))?;
+    let mut message =
+        StreamingKey::decode(value.as_slice()).map_err(|_| wrong(KeysetKeyFault::Message))?;
     if message.version != 0 {
-        return Err(wrong("its version is not 0; a newer Evener may read it"));
+        return Err(wrong(KeysetKeyFault::Version));
     }
     let params = message.params.clone().unwrap_or_default();
     let key = TinkKey {
@@ -92,13 +93,13 @@ fn read_key(key: &JsonKey) -> Result<Option<TinkKey>, MalformedKey> {
             SHA1 => HkdfHash::Sha1,
             SHA256 => HkdfHash::Sha256,
             SHA512 => HkdfHash::Sha512,
-            _ => return Err(wrong("its HKDF hash is not SHA-1, SHA-256 or SHA-512")),
+            _ => return Err(wrong(KeysetKeyFault::Hash)),
         },
         derived_key_length: params.derived_key_size as usize,
         segment_length: params.ciphertext_segment_size,
     };
     match key.flaw() {
-        Some(reason) => Err(wrong(reason)),
+        Some(flaw) => Err(wrong(KeysetKeyFault::Parameters(flaw))),
         None => Ok(Some(key)),
     }
 }

@@ -6,11 +6,11 @@ use std::path::Path;
 use ::age::ssh::{self, UnsupportedKey};
 use ::age::{plugin, x25519};
 
+use super::super::age_text::{SECRET_KEY_START, has_prefix, lines};
+use super::super::faults::IdentityFault;
 use super::super::text::with_newlines;
 use super::super::{KeyError, Unlock, key_file, plain_text};
-use super::{
-    NOT_TEXT, Recipient, SECRET_KEY_START, has_prefix, is_encrypted, lines, try_passphrase, unwrap,
-};
+use super::{Recipient, is_encrypted, try_passphrase, unwrap};
 
 /// The secret that opens files encrypted for its recipient: `AGE-SECRET-KEY-1…`, a private SSH key,
 /// or a plugin's identity (`AGE-PLUGIN-NAME-1…`). Never printed, and zeroised on drop except for
@@ -44,7 +44,7 @@ impl Identity {
         let text = if is_encrypted(&contents.bytes) {
             unwrap(&contents.bytes, path, unlock).map_err(|error| match error {
                 KeyError::IdentityNeeded { path } => {
-                    KeyError::Identity { path, reason: FOR_RECIPIENTS.to_owned() }
+                    KeyError::Identity { path, line: None, fault: IdentityFault::ForRecipients }
                 }
                 error => error,
             })?
@@ -52,20 +52,20 @@ impl Identity {
             contents.check_private(path, unlock)?;
             contents.bytes
         };
-        let wrong = |reason| KeyError::Identity { path: path.to_owned(), reason };
-        let text = plain_text(&text).map_err(|reason| wrong(reason.to_owned()))?;
+        let wrong = |line, fault| KeyError::Identity { path: path.to_owned(), line, fault };
+        let text = plain_text(&text).map_err(|fault| wrong(None, IdentityFault::NotText(fault)))?;
         if text.trim_ascii_start().starts_with(PEM_START) {
             return Ok(vec![read_ssh(text, path, unlock)?]);
         }
         let identities = lines(text)
             .map(|(number, line)| {
-                line.ok_or(NOT_TEXT)
+                line.ok_or(IdentityFault::NotUtf8)
                     .and_then(parse)
-                    .map_err(|reason| wrong(format!("line {number}: {reason}")))
+                    .map_err(|fault| wrong(Some(number), fault))
             })
             .collect::<Result<Vec<_>, _>>()?;
         if identities.is_empty() {
-            return Err(wrong("it holds none; `age-keygen` makes one".to_owned()));
+            return Err(wrong(None, IdentityFault::NoneInFile));
         }
         Ok(identities)
     }
@@ -118,7 +118,7 @@ impl fmt::Debug for Identity {
 }
 
 /// Reads one identity. An error names the fault without quoting the identity.
-pub(super) fn parse(text: &str) -> Result<Identity, &'static str> {
+pub(super) fn parse(text: &str) -> Result<Identity, IdentityFault> {
     if let Ok(identity) = text.parse() {
         return Ok(Identity(Kind::X25519(identity)));
     }
@@ -126,23 +126,23 @@ pub(super) fn parse(text: &str) -> Result<Identity, &'static str> {
         return Ok(Identity(Kind::Plugin(identity)));
     }
     Err(if text.as_bytes().starts_with(PEM_START) {
-        "an SSH key stands alone in its file; give it by an argument of its own"
+        IdentityFault::SshAmongOthers
     } else if has_prefix(text, "AGE-SECRET-KEY-PQ-") {
-        "post-quantum identities are not built in; `age-plugin-pq -identity` makes one that its \
-         plugin opens"
+        IdentityFault::PostQuantum
     } else if has_prefix(text, SECRET_KEY_START) || has_prefix(text, "AGE-PLUGIN-") {
-        "the identity is mistyped, cut short or wrapped"
+        IdentityFault::Malformed
     } else {
-        "this is no age identity (`AGE-SECRET-KEY-1…`), perhaps the end of a wrapped line"
+        IdentityFault::Unknown
     })
 }
 
 /// Reads a private SSH key, in OpenSSH's format or an RSA key in PEM.
 fn read_ssh(text: &[u8], path: &Path, unlock: &dyn Unlock) -> Result<Identity, KeyError> {
-    let wrong = |reason: &str| KeyError::Identity { path: path.to_owned(), reason: reason.into() };
+    let wrong = |fault| KeyError::Identity { path: path.to_owned(), line: None, fault };
     // The SSH parser reads one line at a time and needs the end of the last line.
     let whole = with_newlines(text);
-    let read = ssh::Identity::from_buffer(&whole[..], None).map_err(|_| wrong(NO_SSH_KEY))?;
+    let read = ssh::Identity::from_buffer(&whole[..], None)
+        .map_err(|_| wrong(IdentityFault::MalformedSsh))?;
     let identity = match read {
         ssh::Identity::Unencrypted(_) => read,
         ssh::Identity::Encrypted(encrypted) => {
@@ -150,26 +150,14 @@ fn read_ssh(text: &[u8], path: &Path, unlock: &dyn Unlock) -> Result<Identity, K
         }
         ssh::Identity::Unsupported(unsupported) => {
             return Err(wrong(match unsupported {
-                UnsupportedKey::EncryptedPem => {
-                    "its SSH key has a passphrase in PEM's way, which is not supported; run \
-                     `ssh-keygen -p` on a copy, which writes OpenSSH's format"
-                }
-                UnsupportedKey::EncryptedSsh(_) => {
-                    "its SSH key is encrypted with a cipher that is not supported; run \
-                     `ssh-keygen -p -Z aes256-ctr` on a copy"
-                }
-                UnsupportedKey::Hardware(_) => {
-                    "an SSH key in hardware opens no files; a plugin of age for the device may"
-                }
-                UnsupportedKey::Type(_) => "of SSH keys only ssh-ed25519 and ssh-rsa open files",
+                UnsupportedKey::EncryptedPem => IdentityFault::EncryptedPem,
+                UnsupportedKey::EncryptedSsh(_) => IdentityFault::SshCipher,
+                UnsupportedKey::Hardware(_) => IdentityFault::SshInHardware,
+                UnsupportedKey::Type(_) => IdentityFault::SshKind,
             }));
         }
     };
     Ok(Identity(Kind::Ssh(Box::new(identity))))
 }
 
-const FOR_RECIPIENTS: &str = "age encrypted it for a recipient, and a file of identities opens only \
-     with a passphrase; decrypt it with `age -d` first";
 const PEM_START: &[u8] = b"-----BEGIN";
-const NO_SSH_KEY: &str = "it is no SSH key that Evener reads (ssh-ed25519 or ssh-rsa in OpenSSH's \
-     format, or an RSA key in PEM), or it was cut short";

@@ -6,15 +6,16 @@
 //! same name if the suffix is `.age`.
 
 use std::ffi::{OsStr, OsString};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use rustix::fs::CWD;
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::io::retry_on_intr;
 
-use crate::keys::age::is_encrypted;
-use crate::seal::Blob;
-use crate::source::Source;
+use crate::age_text::is_encrypted;
 
 /// The name of the wrapped key of a tree, or of the single file `file`. The first one in a place
 /// has the number 1.
@@ -44,20 +45,29 @@ pub fn is_wrapped_key(path: &Path) -> bool {
 
 /// As [`is_wrapped_key`], for a name in a directory; `follow` says whether a symbolic link is
 /// followed.
-pub(crate) fn is_wrapped_key_in(directory: BorrowedFd<'_>, name: &OsStr, follow: bool) -> bool {
+pub fn is_wrapped_key_in(directory: BorrowedFd<'_>, name: &OsStr, follow: bool) -> bool {
     has_wrapped_key_name(Path::new(name))
-        && Source::open(directory.as_fd(), name, follow).is_ok_and(|file| begins_as_age(&file))
+        && beginning(directory, name, follow).is_ok_and(|bytes| is_encrypted(&bytes))
 }
 
 /// Returns whether a path ends in the name of a wrapped key, of a tree or of any file beside it.
-pub(crate) fn has_wrapped_key_name(path: &Path) -> bool {
+pub fn has_wrapped_key_name(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().as_bytes();
     let mut dots = (1..name.len()).filter(|&at| name[at] == b'.');
     is_of_tree(name) || dots.any(|at| is_of_tree(&name[at + 1..]))
 }
 
-fn begins_as_age(file: &Source) -> bool {
-    file.beginning(BEGINNING).is_ok_and(|beginning| is_encrypted(&beginning))
+/// The first bytes of a regular file; none of anything else.
+fn beginning(directory: BorrowedFd<'_>, name: &OsStr, follow: bool) -> io::Result<Vec<u8>> {
+    // NONBLOCK: a FIFO must not block us.
+    let mut flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    flags.set(OFlags::NOFOLLOW, !follow);
+    let file = File::from(retry_on_intr(|| openat(directory, name, flags, Mode::empty()))?);
+    let mut bytes = Vec::new();
+    if file.metadata()?.is_file() {
+        file.take(BEGINNING).read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
 }
 
 /// Returns whether a name is `evener-key.age`, `evener-key-2.age` and so on.
