@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use evener_core::{
-    Account, Cipher, Description, Direction, Engine, EngineError, IgnorePoison, InPlaceJob, Job,
-    Offer, Parcel, Recall, Records, Session, SessionRequest, WipedBuffer,
+    Account, Cipher, Description, Direction, Engine, EngineError, Guarded, IgnorePoison, Job, Offer,
+    Recall, Session, SessionRequest, Shortcuts, WipedBuffer,
 };
 use evener_gate::{Discipline, Gate, GateError, GateOptions, Permit, Scope, Wait};
 
@@ -199,28 +199,12 @@ impl Session for GatedSession {
         self.session.process(batch)
     }
 
-    fn process_parcel(&mut self, parcel: &mut Parcel) -> Result<(), EngineError> {
-        self.session.process_parcel(parcel)
+    fn shortcuts(&mut self) -> Option<&mut dyn Shortcuts> {
+        self.session.shortcuts()
     }
 
-    fn process_in_place(&mut self, job: &mut InPlaceJob<'_>) -> Result<(), EngineError> {
-        self.session.process_in_place(job)
-    }
-
-    fn process_records(&mut self, records: &mut Records<'_>) -> Result<(), EngineError> {
-        self.session.process_records(records)
-    }
-
-    fn finish(&mut self) -> Result<(), EngineError> {
-        self.session.finish()
-    }
-
-    fn expect_output(&mut self, bytes: usize) {
-        self.session.expect_output(bytes);
-    }
-
-    fn cpu_elsewhere(&self) -> Duration {
-        self.session.cpu_elsewhere()
+    fn guarded(&mut self) -> Option<&mut dyn Guarded> {
+        self.session.guarded()
     }
 }
 

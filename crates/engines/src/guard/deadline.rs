@@ -19,8 +19,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use evener_core::{
-    Cipher, Direction, Engine, EngineError, InPlaceJob, Job, Outcome, Parcel, Recall, Records,
-    Session, SessionRequest,
+    Cipher, Direction, Engine, EngineError, Guarded, Job, Outcome, Parcel, Recall, Session,
+    SessionRequest, Shortcuts,
 };
 
 use super::helper::{
@@ -158,6 +158,17 @@ impl Session for HelperSession {
         result
     }
 
+    /// The data is copied at once, so there is nothing to gain.
+    fn shortcuts(&mut self) -> Option<&mut dyn Shortcuts> {
+        None
+    }
+
+    fn guarded(&mut self) -> Option<&mut dyn Guarded> {
+        Some(self)
+    }
+}
+
+impl Guarded for HelperSession {
     fn process_parcel(&mut self, parcel: &mut Parcel) -> Result<(), EngineError> {
         // Settled jobs already have results, which must not be left behind.
         let is_new = parcel.outcomes().iter().all(|outcome| *outcome == Outcome::Pending);
@@ -167,23 +178,7 @@ impl Session for HelperSession {
         parcel.through_jobs(self)
     }
 
-    fn process_in_place(&mut self, job: &mut InPlaceJob<'_>) -> Result<(), EngineError> {
-        job.through_scratch(self)
-    }
-
-    fn process_records(&mut self, records: &mut Records<'_>) -> Result<(), EngineError> {
-        records.through_jobs(self)
-    }
-
-    /// The helper has the engine's own session, which verifies nothing.
-    fn finish(&mut self) -> Result<(), EngineError> {
-        Ok(())
-    }
-
-    /// The output is copied at once, so the hint is of no use.
-    fn expect_output(&mut self, _bytes: usize) {}
-
-    fn cpu_elsewhere(&self) -> Duration {
+    fn cpu_elsewhere(&mut self) -> Duration {
         self.cpu
     }
 }

@@ -2,7 +2,7 @@
 
 use evener_core::{
     Cipher, Direction, EngineError, InPlaceJob, Job, Outcome, Records, Rejection, Session,
-    SessionRequest,
+    SessionRequest, Shortcuts,
 };
 
 use evener_lanes::{Kernel, Prepared};
@@ -47,6 +47,12 @@ impl Session for LanesSession {
         Ok(())
     }
 
+    fn shortcuts(&mut self) -> Option<&mut dyn Shortcuts> {
+        Some(self)
+    }
+}
+
+impl Shortcuts for LanesSession {
     fn process_in_place(&mut self, job: &mut InPlaceJob<'_>) -> Result<(), EngineError> {
         let is_pending = job.outcome == Outcome::Pending;
         if is_pending && (job.cipher, job.direction) != (self.cipher, self.direction) {

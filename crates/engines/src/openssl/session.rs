@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use evener_core::{
     Cipher, Direction, EngineError, InPlaceJob, Iv, Job, Key, Mode, Outcome, Padding, Rejection,
-    Session, SessionRequest, padding, wipe,
+    Session, SessionRequest, Shortcuts, padding, wipe,
 };
 use zeroize::Zeroizing;
 
@@ -171,6 +171,12 @@ impl Session for OpensslSession {
         perform_each(batch, |job| self.perform(job).map_err(|stop| self.abandon(job, stop)))
     }
 
+    fn shortcuts(&mut self) -> Option<&mut dyn Shortcuts> {
+        Some(self)
+    }
+}
+
+impl Shortcuts for OpensslSession {
     fn process_in_place(&mut self, job: &mut InPlaceJob<'_>) -> Result<(), EngineError> {
         if job.outcome != Outcome::Pending {
             return Ok(());

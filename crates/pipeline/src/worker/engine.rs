@@ -201,7 +201,7 @@ impl<'e> Worker<'e> {
 
     /// CPU time of this thread, of the sessions' own threads, and of its driver's threads if known.
     pub(super) fn cpu_time(&mut self) -> Duration {
-        let sessions = self.sessions.iter().map(|open| open.session.cpu_elsewhere());
+        let sessions = self.sessions.iter_mut().map(|open| open.session.cpu_elsewhere());
         // Hidden time includes the sessions' threads.
         let hidden = self.hidden.as_mut().map(Hidden::so_far).unwrap_or_default();
         thread_cpu_time() + hidden.max(sessions.sum())
