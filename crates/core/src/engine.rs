@@ -70,7 +70,15 @@ impl Account {
 }
 
 /// An engine's description, for people and for policies.
+///
+/// ```
+/// # extern crate evener_core as evener;
+/// use evener::Description;
+///
+/// let description = Description::module("token").detail("a token in slot 3");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Description {
     /// The name that selects the engine, such as `openssl` or `af_alg:DRIVER`.
     pub name: String,
@@ -78,6 +86,29 @@ pub struct Description {
     pub kind: Kind,
     /// Version, driver or device, for people: `OpenSSL 3.6.3`.
     pub detail: String,
+}
+
+impl Description {
+    /// An engine of this name and kind.
+    pub fn new(name: impl Into<String>, kind: Kind) -> Description {
+        Description { name: name.into(), kind, detail: String::new() }
+    }
+
+    /// An engine of this name that computes on the calling core.
+    pub fn cpu(name: impl Into<String>) -> Description {
+        Description::new(name, Kind::Cpu)
+    }
+
+    /// An engine of this name whose work another device does.
+    pub fn module(name: impl Into<String>) -> Description {
+        Description::new(name, Kind::Module)
+    }
+
+    /// Sets [`Description::detail`].
+    #[must_use]
+    pub fn detail(self, detail: impl Into<String>) -> Description {
+        Description { detail: detail.into(), ..self }
+    }
 }
 
 /// Where an engine computes.
@@ -92,7 +123,16 @@ pub enum Kind {
 }
 
 /// The recommended use of an engine for one cipher and direction.
+///
+/// ```
+/// # extern crate evener_core as evener;
+/// use evener::Offer;
+///
+/// // Two workers, which give the engine 16 jobs at once.
+/// let offer = Offer::new(2).batch(16);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Offer {
     /// Number of workers up to which throughput grows; for CPU engines, the number of cores.
     pub depth: usize,
@@ -110,15 +150,37 @@ pub struct Offer {
     pub opening: Duration,
 }
 
-impl Default for Offer {
-    /// One worker that processes one job at a time, of an engine that opens at once and has no
-    /// limits.
-    fn default() -> Offer {
-        Offer { depth: 1, batch: 1, bytes: 0, holders: None, opening: Duration::ZERO }
-    }
-}
-
 impl Offer {
+    /// This many workers, each of which processes one job at a time, of an engine that opens at
+    /// once and has no limits.
+    pub fn new(depth: usize) -> Offer {
+        Offer { depth, batch: 1, bytes: 0, holders: None, opening: Duration::ZERO }
+    }
+
+    /// Sets [`Offer::batch`].
+    #[must_use]
+    pub fn batch(self, batch: usize) -> Offer {
+        Offer { batch, ..self }
+    }
+
+    /// Sets [`Offer::bytes`].
+    #[must_use]
+    pub fn bytes(self, bytes: usize) -> Offer {
+        Offer { bytes, ..self }
+    }
+
+    /// Sets [`Offer::holders`].
+    #[must_use]
+    pub fn holders(self, holders: Option<usize>) -> Offer {
+        Offer { holders, ..self }
+    }
+
+    /// Sets [`Offer::opening`].
+    #[must_use]
+    pub fn opening(self, opening: Duration) -> Offer {
+        Offer { opening, ..self }
+    }
+
     /// Recommended number of jobs of `length` bytes in a batch: at least 1.
     pub fn batch_of(&self, length: usize) -> usize {
         batch_of((self.batch, self.bytes), length as f64) as usize
@@ -141,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_batch_is_full_by_jobs_or_by_bytes() {
-        let offer = |batch, bytes| Offer { batch, bytes, ..Offer::default() };
+        let offer = |batch, bytes| Offer::new(1).batch(batch).bytes(bytes);
         assert_eq!(offer(0, 0).batch_of(100), 1);
         assert_eq!(offer(16, 0).batch_of(1), 16);
         assert_eq!(offer(1, 4 << 20).batch_of(64 << 10), 64);

@@ -124,7 +124,7 @@ mod tests {
     impl Session for Toy {
         fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
             for job in batch {
-                let gone = || EngineError::Failed { engine: "toy".into(), reason: "gone".into() };
+                let gone = || EngineError::failed("gone");
                 self.jobs_left = self.jobs_left.checked_sub(1).ok_or_else(gone)?;
                 let mut pad = job.iv;
                 for (input, output) in job.input.chunks(16).zip(job.output.chunks_mut(16)) {

@@ -347,7 +347,7 @@ mod tests {
     impl Session for Copier {
         fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
             for job in batch {
-                let gone = || EngineError::Failed { engine: "toy".into(), reason: "gone".into() };
+                let gone = || EngineError::failed("gone");
                 self.left = self.left.checked_sub(1).ok_or_else(gone)?;
                 job.output[..job.input.len()].copy_from_slice(job.input);
                 job.outcome = match job.input[0] {

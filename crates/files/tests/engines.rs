@@ -32,7 +32,7 @@ impl Engine for Disguise {
     }
 
     fn offer(&self, cipher: Cipher, direction: Direction) -> Option<Offer> {
-        self.engine.offer(cipher, direction).map(|offer| Offer { batch: self.batch, ..offer })
+        self.engine.offer(cipher, direction).map(|offer| offer.batch(self.batch))
     }
 
     fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
@@ -53,8 +53,7 @@ impl Session for DisguisedSession {
             // Half of the batch was done when the device vanished.
             let half = batch.len() / 2;
             self.session.process(&mut batch[..half])?;
-            let reason = "the device is gone".to_owned();
-            return Err(EngineError::Failed { engine: "disguise".to_owned(), reason });
+            return Err(EngineError::failed("the device is gone"));
         }
         self.session.process(batch)
     }

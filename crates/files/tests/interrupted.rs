@@ -67,8 +67,7 @@ impl Session for DisturbedSession {
         let number = batches.fetch_add(1, Ordering::SeqCst);
         if number >= *at {
             if *event == Event::Fail {
-                let (engine, reason) = ("disturbed".to_owned(), "it failed".to_owned());
-                return Err(EngineError::Unavailable { engine, reason });
+                return Err(EngineError::unavailable("it failed"));
             }
             if number == *at {
                 control.stop();
@@ -87,8 +86,7 @@ fn options(policy: PolicyName, plot: &Arc<Plot>, flags: Flags) -> Options {
     let seat = |(number, kind): (usize, Kind)| {
         let kind = if policy == PolicyName::CpuOnly { Kind::Cpu } else { kind };
         let kind = if policy == PolicyName::ModuleOnly { Kind::Module } else { kind };
-        let (name, detail) = (format!("disturbed-{number}"), String::new());
-        let description = Description { name, kind, detail };
+        let description = Description::new(format!("disturbed-{number}"), kind);
         let (inner, plot) = (Arc::clone(&openssl), Arc::clone(plot));
         Arc::new(Disturbed { description, inner, plot }) as Arc<dyn Engine>
     };

@@ -38,7 +38,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evener_core::{
-    Cipher, Description, Direction, Engine, EngineError, Kind, Offer, Session, SessionRequest,
+    Cipher, Description, Direction, Engine, EngineError, Offer, Session, SessionRequest,
     WipedBuffer,
 };
 
@@ -50,10 +50,10 @@ use session::GpuSession;
 /// Finds the device that the parameters name, or the first real GPU.
 pub(crate) fn probe(parameters: &str) -> probing::Probe {
     let name = if parameters.is_empty() { NAME.into() } else { format!("{NAME}:{parameters}") };
-    let (engine, parameters) = (name.clone(), parameters.to_owned());
-    probing::one(&name, move |_| match probe::device(&parameters) {
-        Ok(device) => Ok(Arc::new(GpuEngine::new(engine, device))),
-        Err(reason) => Err(EngineError::Unavailable { engine, reason }),
+    let parameters = parameters.to_owned();
+    probing::one(move |_| match probe::device(&parameters) {
+        Ok(device) => Ok(Arc::new(GpuEngine::new(name, device))),
+        Err(reason) => Err(EngineError::unavailable(reason)),
     })
 }
 
@@ -71,7 +71,7 @@ impl GpuEngine {
             "{}, {mebibytes} MiB, {} units, {backend}:{}, {}",
             properties.name, properties.units, properties.index, properties.driver
         );
-        let description = Description { name, kind: Kind::Module, detail };
+        let description = Description::module(name).detail(detail);
         GpuEngine { description, device, lending: Lending::new(straight::LEAST) }
     }
 }
@@ -82,13 +82,8 @@ impl Engine for GpuEngine {
     }
 
     fn offer(&self, cipher: Cipher, _direction: Direction) -> Option<Offer> {
-        steps::performs(cipher).then_some(Offer {
-            depth: DEPTH,
-            batch: BATCH,
-            bytes: BYTES,
-            opening: OPENING,
-            ..Offer::default()
-        })
+        steps::performs(cipher)
+            .then_some(Offer::new(DEPTH).batch(BATCH).bytes(BYTES).opening(OPENING))
     }
 
     fn buffer(&self, bytes: usize) -> Option<WipedBuffer> {
@@ -100,7 +95,7 @@ impl Engine for GpuEngine {
         let engine = &self.description.name;
         let &SessionRequest { cipher, direction, .. } = request;
         if self.offer(cipher, direction).is_none() {
-            return Err(EngineError::NotOffered { engine: engine.clone(), cipher, direction });
+            return Err(EngineError::not_offered(cipher, direction).of(&engine));
         }
         Ok(Box::new(GpuSession::open(engine, (&self.device, &self.lending), request)?))
     }

@@ -155,7 +155,7 @@ impl GpuSession {
                     continue;
                 }
                 Err(()) => {
-                    stopped = Err(EngineError::NoKey { engine: self.engine.clone() });
+                    stopped = Err(EngineError::no_key().of(&self.engine));
                 }
             }
             self.start(turn, batch)?;
@@ -225,7 +225,7 @@ impl GpuSession {
                  one; use shorter segments or another engine",
                 job.input.len()
             );
-            return Err(EngineError::Failed { engine: self.engine.clone(), reason });
+            return Err(EngineError::failed(reason).of(&self.engine));
         }
         // The bay was filled before, so all jobs up to this one have their keys.
         let _ = self.fill(turn, arena, &mut batch[..=index], index)?;

@@ -24,7 +24,7 @@ use evener_core::{
 };
 
 use super::helper::{
-    NAME, PANICKED, Thread, failed, have_drivers_step_back, missed, no_thread, thread_cpu_time,
+    NAME, PANICKED, Thread, have_drivers_step_back, missed, no_thread, thread_cpu_time,
 };
 use super::left::{Busy, begin_closing, end_closing};
 use super::lending::buffer_within;
@@ -72,7 +72,7 @@ impl HelperSession {
             direction,
             deadline,
             lends: engine.offer(cipher, direction).is_some_and(|offer| offer.bytes > 0),
-            channels: Some(channels.map_err(|error| no_thread(engine, &error))?),
+            channels: Some(channels.map_err(|error| no_thread(&error))?),
             thread,
             recall,
             copies: Parcel::default(),
@@ -85,7 +85,7 @@ impl HelperSession {
     fn wait(&mut self, bytes: u64) -> Result<Parcel, EngineError> {
         let limit = self.deadline.saturating_add(longest_work(bytes));
         let Some((_, replies)) = &self.channels else {
-            return Err(failed(&self.engine, "it was left behind".to_owned()));
+            return Err(EngineError::failed("it was left behind"));
         };
         if self.recall.is_some() {
             self.step_back_if_it_computes(replies, bytes, limit);
@@ -98,7 +98,7 @@ impl HelperSession {
             Err(why) => {
                 self.channels = None;
                 self.thread.step_back();
-                Err(missed(&self.engine, "finish a batch", limit, why))
+                Err(missed("finish a batch", limit, why))
             }
         }
     }
@@ -260,7 +260,7 @@ fn start(
                 }
                 Err(_) => {
                     kept.push(parcel);
-                    Err(failed(&engine, PANICKED.to_owned()))
+                    Err(EngineError::failed(PANICKED))
                 }
             };
             // After the deadline the caller takes no reply, and `send` returns it.
@@ -287,7 +287,7 @@ fn start(
 mod tests {
     use std::fs;
 
-    use evener_core::{Description, Iv, Key, Kind, Offer, PlacedJob, WipedBuffer};
+    use evener_core::{Description, Iv, Key, Offer, PlacedJob, WipedBuffer};
 
     use super::*;
     use crate::guard::helper::LOWEST;
@@ -321,8 +321,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_is_left_behind_lets_others_go_first() {
-        let (name, detail) = ("hanging".to_owned(), String::new());
-        let description = Description { name, kind: Kind::Module, detail };
+        let description = Description::module("hanging");
         let engine: Arc<dyn Engine> = Arc::new(Hanging(description));
         let (cipher, direction) = (Cipher::Aes128Ctr, Direction::Encrypt);
         let request = SessionRequest { cipher, direction, key: None };
@@ -344,8 +343,7 @@ mod tests {
 
     #[test]
     fn a_recall_ends_all_waits_and_is_no_fault() {
-        let (name, detail) = ("hanging".to_owned(), String::new());
-        let description = Description { name, kind: Kind::Module, detail };
+        let description = Description::module("hanging");
         let hanging: Arc<dyn Engine> = Arc::new(Hanging(description));
         let (cipher, direction) = (Cipher::Aes128Ctr, Direction::Encrypt);
         let request = SessionRequest { cipher, direction, key: None };

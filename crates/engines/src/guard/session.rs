@@ -128,19 +128,17 @@ impl GuardedSession {
     /// Errors of the caller are not faults of the engine; all others are. If every job has its key,
     /// only a recall counts as the caller's.
     fn judge(&self, error: EngineError, are_keyed: bool) -> EngineError {
+        let error = error.of(self.service.engine());
         match is_callers(&error) {
             _ if is_recalled(&error) => error,
-            true if are_keyed => {
-                let (engine, reason) = (self.service.engine().to_owned(), error.to_string());
-                self.service.end(EngineError::Failed { engine, reason })
-            }
+            true if are_keyed => self.service.end(EngineError::failed(error.to_string())),
             true => error,
             false => self.service.end(error),
         }
     }
 
     fn end(&self, fault: Fault) -> EngineError {
-        self.service.end(fault.in_engine(self.service.engine()))
+        self.service.end(fault.into())
     }
 
     fn hand_on(&mut self, examined: Examined) -> Result<(), EngineError> {
@@ -398,8 +396,7 @@ fn is_recalled(error: &EngineError) -> bool {
 
 /// The error of an engine that failed when it opened a session.
 fn gone(service: &Service) -> EngineError {
-    let reason = "it is out of service".to_owned();
-    EngineError::Failed { engine: service.engine().to_owned(), reason }
+    EngineError::failed("it is out of service").of(service.engine())
 }
 
 /// A fault of an engine that reported success.
@@ -411,12 +408,11 @@ pub(super) enum Fault {
     KnownAnswer { unverified: u64 },
 }
 
-impl Fault {
-    pub(super) fn in_engine(self, engine: &str) -> EngineError {
-        let engine = engine.to_owned();
-        let reason = match self {
+impl From<Fault> for EngineError {
+    fn from(fault: Fault) -> EngineError {
+        let reason = match fault {
             Fault::Wrong { unverified } | Fault::KnownAnswer { unverified: unverified @ 1.. } => {
-                return EngineError::WrongResult { engine, unverified };
+                return EngineError::WrongResult { engine: String::new(), unverified };
             }
             Fault::Undone => "it left a job undone".to_owned(),
             Fault::Length { written, due } => {
@@ -426,6 +422,6 @@ impl Fault {
                 "it failed the test with known answers and was not used".to_owned()
             }
         };
-        EngineError::Failed { engine, reason }
+        EngineError::failed(reason)
     }
 }

@@ -32,7 +32,7 @@ impl LanesSession {
                 let has_key = key.is_some();
                 Ok(LanesSession { engine, cipher, direction, prepared, has_key })
             }
-            None => Err(EngineError::NotOffered { engine, cipher, direction }),
+            None => Err(EngineError::not_offered(cipher, direction).of(&engine)),
         }
     }
 }
@@ -42,7 +42,7 @@ impl Session for LanesSession {
         self.prepared.process(batch);
         // With a session key the kernel leaves no job undone, so no second pass is needed.
         if !self.has_key && batch.iter().any(|job| job.outcome == Outcome::Pending) {
-            return Err(EngineError::NoKey { engine: self.engine.clone() });
+            return Err(EngineError::no_key().of(&self.engine));
         }
         Ok(())
     }

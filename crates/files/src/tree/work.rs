@@ -212,9 +212,11 @@ impl Work for TreeWork<'_> {
             return Ok(());
         }
         if !workspace.has_room(self.room) {
-            let engine = worker.engine().description().name.clone();
             let reason = format!("there is no memory for its {} bytes of buffers", 2 * self.room);
-            return Err(Returned { task, cause: EngineError::Unavailable { engine, reason } });
+            return Err(Returned {
+                task,
+                cause: EngineError::unavailable(reason).of(&worker.engine().description().name),
+            });
         }
         match task {
             Task::Files { directory, files } => {

@@ -150,7 +150,7 @@ impl<'e> Worker<'e> {
         if let Some(way) = &mut self.way {
             way.done();
         }
-        processed?;
+        processed.map_err(|error| self.named(error))?;
         let (jobs, bytes) = (jobs as u64, bytes as u64);
         self.statistics.jobs += jobs;
         self.statistics.bytes += bytes;
@@ -215,6 +215,10 @@ impl<'e> Worker<'e> {
         self.statistics
     }
 
+    fn named(&self, error: EngineError) -> EngineError {
+        error.of(&self.engine.description().name)
+    }
+
     fn session(&mut self, cipher: Cipher, direction: Direction) -> Result<usize, EngineError> {
         let known = self
             .sessions
@@ -224,7 +228,7 @@ impl<'e> Worker<'e> {
             return Ok(index);
         }
         let request = SessionRequest { cipher, direction, key: None };
-        let session = self.engine.open(&request)?;
+        let session = self.engine.open(&request).map_err(|error| self.named(error))?;
         self.sessions.push(OpenSession { cipher, direction, session });
         Ok(self.sessions.len() - 1)
     }

@@ -40,8 +40,7 @@ impl Session for CrowdedSession {
     fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
         let changes_keys = batch.iter().any(|job| job.key.is_some());
         if changes_keys && self.is_full.load(Ordering::Relaxed) {
-            let reason = "there is no room for another session".to_owned();
-            return Err(EngineError::Unavailable { engine: "crowded".to_owned(), reason });
+            return Err(EngineError::unavailable("there is no room for another session"));
         }
         self.session.process(batch)
     }

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use evener_core::{
-    Cipher, Description, Direction, Engine, EngineError, Job, Kind, Offer, Session, SessionRequest,
+    Cipher, Description, Direction, Engine, EngineError, Job, Offer, Session, SessionRequest,
 };
 use evener_engines::{Watch, guard};
 
@@ -45,8 +45,7 @@ impl Session for SlowSession {
 
 /// `openssl` with this pause, guarded.
 fn slow(pause: Duration, verify_every: Option<u64>) -> Arc<dyn Engine> {
-    let (name, detail) = ("slow".to_owned(), String::new());
-    let description = Description { name, kind: Kind::Module, detail };
+    let description = Description::module("slow");
     let slow = Arc::new(Slow { description, pause });
     let watch = Watch { verify_every, deadline: None, retreats: false };
     guard(slow, openssl(), watch)

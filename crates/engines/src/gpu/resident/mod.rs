@@ -63,7 +63,7 @@ impl Resident {
         let parameters = engine.strip_prefix(super::NAME).unwrap_or(engine);
         let parameters = parameters.strip_prefix(':').unwrap_or(parameters);
         let device = probe::device(parameters)
-            .map_err(|reason| EngineError::Unavailable { engine: engine.to_owned(), reason })?;
+            .map_err(|reason| EngineError::unavailable(reason).of(engine))?;
         let resident = Resident::on(device, engine, cipher, key, CHUNK)?;
         resident.test()?;
         Ok(resident)
@@ -78,7 +78,7 @@ impl Resident {
     ) -> Result<Resident, EngineError> {
         let (engine, direction) = (engine.to_owned(), Direction::Encrypt);
         if !matches!(cipher.mode(), Mode::Gcm | Mode::Poly1305) {
-            return Err(EngineError::NotOffered { engine, cipher, direction });
+            return Err(EngineError::not_offered(cipher, direction).of(&engine));
         }
         SessionRequest { cipher, direction, key: Some(key) }.check_key()?;
         let mut hash_key = None;
@@ -134,7 +134,7 @@ impl Resident {
     }
 
     fn failed(&self, reason: &str) -> EngineError {
-        EngineError::Failed { engine: self.engine.clone(), reason: reason.to_owned() }
+        EngineError::failed(reason).of(&self.engine)
     }
 
     fn lost(&self) -> impl Fn(DeviceError) -> EngineError {
@@ -412,10 +412,7 @@ fn encrypt_block(cipher: Cipher, key: &Key, block: &mut [u8; 16]) -> Result<(), 
     session.process(&mut jobs)?;
     match jobs[0].outcome {
         Outcome::Done { .. } => Ok(()),
-        _ => {
-            let engine = engine.description().name.clone();
-            Err(EngineError::Failed { engine, reason: "it did not encrypt a block".to_owned() })
-        }
+        _ => Err(EngineError::failed("it did not encrypt a block").of(&engine.description().name)),
     }
 }
 
