@@ -9,7 +9,6 @@
 //! A PIN comes from the file that `pin-source` names, from the token's own PIN pad, or from the
 //! caller's prompt; never from the URI, because other users can see command lines.
 
-mod ending;
 mod login;
 mod mechanism;
 mod probe;
@@ -30,7 +29,7 @@ use evener_core::{
 
 use crate::probing::{Found, PinPrompt};
 use crate::{cores, probing};
-pub use ending::process_ends;
+use login::Attendance;
 use probe::Token;
 pub use refused::{await_logins, forget_refused_pins};
 use session::Pkcs11Session;
@@ -86,14 +85,6 @@ fn read_token(parameters: &str) -> Result<Uri, String> {
         }
         uri => Ok(uri),
     }
-}
-
-/// The attendance of a login: whether somebody sees its result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Attendance {
-    Attended,
-    /// After a wrong PIN, no PIN is tried: nobody would notice before the token locks itself.
-    Unattended,
 }
 
 /// Finds the token, with a time limit for each call into its module.
