@@ -19,6 +19,8 @@ pub mod raw;
 mod registry;
 pub mod self_test;
 
+#[cfg(feature = "faulty")]
+pub mod acting;
 #[cfg(any(all(test, feature = "openssl"), feature = "conformance"))]
 pub mod conformance;
 mod cores;
