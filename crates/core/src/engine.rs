@@ -183,13 +183,13 @@ impl Offer {
 
     /// Recommended number of jobs of `length` bytes in a batch: at least 1.
     pub fn batch_of(&self, length: usize) -> usize {
-        batch_of((self.batch, self.bytes), length as f64) as usize
+        batch_of(self.batch, self.bytes, length as f64) as usize
     }
 }
 
 /// Number of jobs of mean length `length` that make a full batch, from the recommended numbers of
 /// jobs and bytes.
-pub fn batch_of((batch, bytes): (usize, usize), length: f64) -> f64 {
+pub fn batch_of(batch: usize, bytes: usize, length: f64) -> f64 {
     let by_bytes = (bytes as f64 / length.max(1.0)).floor().min(MOST_JOBS);
     by_bytes.max(batch as f64).max(1.0)
 }

@@ -97,7 +97,7 @@ impl Engine for GpuEngine {
         if self.offer(cipher, direction).is_none() {
             return Err(EngineError::not_offered(cipher, direction).of(&engine));
         }
-        Ok(Box::new(GpuSession::open(engine, (&self.device, &self.lending), request)?))
+        Ok(Box::new(GpuSession::open(engine, &self.device, &self.lending, request)?))
     }
 }
 

@@ -88,7 +88,8 @@ enum Filled {
 impl GpuSession {
     pub(super) fn open(
         engine: &str,
-        (device, lending): (&Arc<dyn Device>, &Arc<Lending>),
+        device: &Arc<dyn Device>,
+        lending: &Arc<Lending>,
         request: &SessionRequest<'_>,
     ) -> Result<GpuSession, EngineError> {
         request.check_key()?;
@@ -177,7 +178,7 @@ impl GpuSession {
         self.bay(turn, arena)?;
         let GpuSession { bays, ways, cipher, direction, session_key, .. } = self;
         let Some(bay) = &mut bays[turn] else { return Ok(Ok(Filled::Until(next))) };
-        Ok(bay.fill(batch, next, (*cipher, *direction), session_key.is_some(), ways))
+        Ok(bay.fill(batch, next, *cipher, *direction, session_key.is_some(), ways))
     }
 
     /// Starts the work of the bay's plan.
@@ -210,7 +211,7 @@ impl GpuSession {
         let (cipher, direction) = (self.cipher, self.direction);
         if matches!(cipher.mode(), Mode::Ecb | Mode::Cbc | Mode::Ctr) {
             let Some(bay) = &mut self.bays[turn] else { return Ok(()) };
-            let done = bay.perform_in_pieces(batch, index, (cipher, direction), &self.ways);
+            let done = bay.perform_in_pieces(batch, index, cipher, direction, &self.ways);
             return done.map_err(|error| error.of(&self.engine));
         }
         let job = &batch[index];
@@ -282,7 +283,8 @@ impl Bay {
         &mut self,
         batch: &mut [Job<'_>],
         next: usize,
-        (cipher, direction): (Cipher, Direction),
+        cipher: Cipher,
+        direction: Direction,
         has_key: bool,
         ways: &Ways,
     ) -> Result<Filled, ()> {
@@ -425,7 +427,8 @@ impl Bay {
         &mut self,
         batch: &mut [Job<'_>],
         index: usize,
-        (cipher, direction): (Cipher, Direction),
+        cipher: Cipher,
+        direction: Direction,
         ways: &Ways,
     ) -> Result<(), DeviceError> {
         let job = &mut batch[index];

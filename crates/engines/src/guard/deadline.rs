@@ -151,7 +151,7 @@ impl Session for HelperSession {
             *lends = lent.is_ok();
             lent.unwrap_or_default()
         };
-        pack(&mut copies, batch, (self.cipher, self.direction), &mut lend);
+        pack(&mut copies, batch, self.cipher, self.direction, &mut lend);
         let result = self.process_there(&mut copies);
         unpack(&copies, batch);
         self.copies = copies;

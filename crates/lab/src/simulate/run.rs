@@ -531,7 +531,7 @@ fn opening(costs: &EngineCosts) -> Option<Duration> {
 /// The number of these jobs that make a batch.
 fn batch(profile: &EngineProfile, tasks: &[usize]) -> usize {
     let mean = tasks.iter().sum::<usize>() as f64 / tasks.len().max(1) as f64;
-    batch_of((profile.batch, profile.bytes), mean) as usize
+    batch_of(profile.batch, profile.bytes, mean) as usize
 }
 
 /// The time for which an engine's openings are as urgent as the work, in microseconds.

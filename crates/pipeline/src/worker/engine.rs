@@ -110,8 +110,8 @@ impl<'e> Worker<'e> {
         direction: Direction,
         jobs: &mut [Job<'_>],
     ) -> Result<(), EngineError> {
-        let work = (jobs.len(), jobs.iter().map(|job| job.input.len()).sum());
-        self.perform(cipher, direction, work, |session| session.process(jobs))
+        let (count, bytes) = (jobs.len(), jobs.iter().map(|job| job.input.len()).sum());
+        self.perform(cipher, direction, count, bytes, |session| session.process(jobs))
     }
 
     /// As [`Worker::process`], for jobs with their buffers.
@@ -125,8 +125,8 @@ impl<'e> Worker<'e> {
         parcel: &mut Parcel,
     ) -> Result<(), EngineError> {
         let jobs = parcel.jobs();
-        let work = (jobs.len(), jobs.iter().map(|job| job.input.len()).sum());
-        self.perform(cipher, direction, work, |session| session.process_parcel(parcel))
+        let (count, bytes) = (jobs.len(), jobs.iter().map(|job| job.input.len()).sum());
+        self.perform(cipher, direction, count, bytes, |session| session.process_parcel(parcel))
     }
 
     /// Lets a session process this many jobs and bytes, and counts them.
@@ -134,7 +134,8 @@ impl<'e> Worker<'e> {
         &mut self,
         cipher: Cipher,
         direction: Direction,
-        (jobs, bytes): (usize, usize),
+        jobs: usize,
+        bytes: usize,
         act: impl FnOnce(&mut dyn Session) -> Result<(), EngineError>,
     ) -> Result<(), EngineError> {
         let session = self.session(cipher, direction)?;

@@ -119,7 +119,7 @@ impl Resident {
         let length = text.len();
         self.check(iv, length)?;
         let mut site = self.site(Text::Outside(text), length)?;
-        self.opened(&mut site, (iv, aad, tag), length)
+        self.opened(&mut site, iv, aad, length, tag)
     }
 
     fn check(&self, iv: &Iv, length: usize) -> Result<(), EngineError> {
@@ -197,8 +197,10 @@ impl Resident {
     fn opened(
         &self,
         site: &mut Site,
-        (iv, aad, tag): (&Iv, &[u8], &Tag),
+        iv: &Iv,
+        aad: &[u8],
         length: usize,
+        tag: &Tag,
     ) -> Result<Result<(), Rejection>, EngineError> {
         let due = self.tag(site, iv, aad, length)?;
         let difference = due.iter().zip(tag).fold(0, |sum, (one, other)| sum | (one ^ other));
