@@ -9,8 +9,8 @@ use crate::{Cipher, Direction, EngineError, InPlaceJob, Job, Key, Parcel, Record
 ///
 /// A session allocates nothing per job: it makes its contexts, sockets and buffers when it opens.
 ///
-/// An engine writes only [`Session::process`]. Callers have more ways to give work to any session,
-/// the methods of `dyn Session`; without the optional traits these pass the work on as jobs.
+/// An engine needs to implement only [`Session::process`]. Callers can give a session other work too,
+/// by the methods of `dyn Session` below. A session without the optional traits gets it as jobs.
 pub trait Session: Send {
     /// Processes a batch of jobs and returns when all are done. The thread sleeps while a device
     /// works.
@@ -37,7 +37,7 @@ pub trait Session: Send {
 
 /// Faster ways than jobs, for engines that compute on the calling core.
 pub trait Shortcuts: Session {
-    /// As `process_in_place` of `dyn Session`.
+    /// The session's own way for `process_in_place` of `dyn Session`.
     ///
     /// # Errors
     /// As there.
@@ -45,7 +45,7 @@ pub trait Shortcuts: Session {
         job.through_scratch(self)
     }
 
-    /// As `process_records` of `dyn Session`.
+    /// The session's own way for `process_records` of `dyn Session`.
     ///
     /// # Errors
     /// As there.
@@ -53,20 +53,20 @@ pub trait Shortcuts: Session {
         records.through_jobs(self)
     }
 
-    /// As `expect_output` of `dyn Session`.
+    /// The session's own way for `expect_output` of `dyn Session`.
     fn expect_output(&mut self, _bytes: usize) {}
 }
 
 /// The additional work of a guard's session, which checks another session or has it work on a
 /// thread that it may abandon.
 pub trait Guarded: Session {
-    /// As `process_parcel` of `dyn Session`, without copies of the data.
+    /// The session's own way for `process_parcel` of `dyn Session`, without copies of the data.
     ///
     /// # Errors
     /// As there.
     fn process_parcel(&mut self, parcel: &mut Parcel) -> Result<(), EngineError>;
 
-    /// As `finish` of `dyn Session`.
+    /// The session's own way for `finish` of `dyn Session`.
     ///
     /// # Errors
     /// As there.
@@ -74,7 +74,7 @@ pub trait Guarded: Session {
         Ok(())
     }
 
-    /// As `cpu_elsewhere` of `dyn Session`.
+    /// The session's own way for `cpu_elsewhere` of `dyn Session`.
     fn cpu_elsewhere(&mut self) -> Duration;
 }
 
@@ -155,7 +155,7 @@ pub struct SessionRequest<'a> {
     /// Encrypt or decrypt.
     pub direction: Direction,
     /// The key of every job without a key of its own; `None` when each job has its own, and for an
-    /// engine that [holds its key](Engine::holds_key).
+    /// engine that [holds its key](crate::Engine::holds_key).
     pub key: Option<&'a Key>,
 }
 

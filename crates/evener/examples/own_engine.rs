@@ -23,8 +23,7 @@ impl Engine for TwoAtATime {
 
     /// Only AES-256-GCM; two workers keep the device busy, with two jobs at once.
     fn offer(&self, cipher: Cipher, _: Direction) -> Option<Offer> {
-        let offer = Offer::new(2).batch(2);
-        (cipher == Cipher::Aes256Gcm).then_some(offer)
+        (cipher == Cipher::Aes256Gcm).then_some(Offer::new(2).batch(2))
     }
 
     fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {

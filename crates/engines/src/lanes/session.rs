@@ -22,18 +22,11 @@ impl LanesSession {
         request: &SessionRequest<'_>,
     ) -> Result<LanesSession, EngineError> {
         let &SessionRequest { cipher, direction, key } = request;
-        let expected = cipher.key_length();
-        if let Some(key) = key.filter(|key| key.len() != expected) {
-            return Err(EngineError::KeyLength { cipher, expected, actual: key.len() });
-        }
-        let engine = engine.to_owned();
-        match kernel.prepare(cipher, direction, key) {
-            Some(prepared) => {
-                let has_key = key.is_some();
-                Ok(LanesSession { engine, cipher, direction, prepared, has_key })
-            }
-            None => Err(EngineError::not_offered(cipher, direction).of(&engine)),
-        }
+        request.check_key()?;
+        let not_offered = || EngineError::not_offered(cipher, direction).of(engine);
+        let prepared = kernel.prepare(cipher, direction, key).ok_or_else(not_offered)?;
+        let (engine, has_key) = (engine.to_owned(), key.is_some());
+        Ok(LanesSession { engine, cipher, direction, prepared, has_key })
     }
 }
 
