@@ -216,7 +216,7 @@ impl Ends {
         Ok(Some(head))
     }
 
-    pub(crate) fn stream_source(&self) -> io::Result<StreamSource> {
+    pub(crate) fn stream_source(&self) -> io::Result<StreamSource<'static>> {
         Ok(match (&self.source, &self.opened) {
             (Place::Pipe, _) => StreamSource::Descriptor(input().try_clone_to_owned()?),
             (Place::Path(path), Some(file)) => {
@@ -226,7 +226,7 @@ impl Ends {
         })
     }
 
-    pub(crate) fn stream_target(&self) -> io::Result<StreamTarget> {
+    pub(crate) fn stream_target(&self) -> io::Result<StreamTarget<'static>> {
         Ok(match &self.target {
             None => StreamTarget::Nowhere,
             Some(Place::Pipe) => StreamTarget::Descriptor(output().try_clone_to_owned()?),

@@ -1,11 +1,11 @@
-//! Engines and their sessions.
+//! Engines.
 
 use std::any::Any;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Cipher, Direction, EngineError, InPlaceJob, Job, Key, Parcel, Records, WipedBuffer};
+use crate::{Cipher, Direction, EngineError, Session, SessionRequest, WipedBuffer};
 
 /// Computes ciphers: a library on the CPU, a kernel driver, a token.
 ///
@@ -69,80 +69,16 @@ impl Account {
     }
 }
 
-/// An engine opened for one cipher, direction and key. One thread at a time uses it, though not
-/// always the same thread: a garbage collector may close a session on its own thread.
-///
-/// A session allocates nothing per job: it makes its contexts, sockets and buffers when it opens.
-pub trait Session: Send {
-    /// Processes a batch of jobs and returns when all are done. The thread sleeps while a device
-    /// works.
-    ///
-    /// On return each job's [`outcome`](Job::outcome) is set. The session rejects a job that no
-    /// engine can process (wrong tag, malformed length) in that job's outcome, and does not itself
-    /// fail. It skips jobs whose outcome is not pending at the call.
-    ///
-    /// # Errors
-    /// The engine refused or failed. Jobs that are still [`Pending`](crate::Outcome::Pending) were
-    /// not done; their input is unchanged, and another engine can process them.
-    fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError>;
-
-    /// Processes one message and puts the result in its place.
-    ///
-    /// On return the job's [`outcome`](InPlaceJob::outcome) is set, as by [`Session::process`].
-    /// If an engine can't work in place, the message goes through a small buffer, piece by piece.
-    ///
-    /// # Errors
-    /// The engine refused or failed. [`InPlaceJob::done`] is the number of bytes replaced; the rest
-    /// is unchanged, and another engine can process it.
-    fn process_in_place(&mut self, job: &mut InPlaceJob<'_>) -> Result<(), EngineError> {
-        job.through_scratch(self)
-    }
-
-    /// Processes records (messages of one length at equal distances) with the session's key.
-    ///
-    /// On return all records are [`done`](Records::done); the records that no engine can process
-    /// are among the [`rejected`](Records::rejected). An engine without code for this layout gets
-    /// the records as jobs.
-    ///
-    /// # Errors
-    /// The engine refused or failed. Another engine can process the records after
-    /// [`Records::done`].
-    fn process_records(&mut self, records: &mut Records<'_>) -> Result<(), EngineError> {
-        records.through_jobs(self)
-    }
-
-    /// Processes a batch that owns its data, as [`Session::process`] processes one that borrows its
-    /// data. A session that works on another thread needs no copies of such a batch.
-    ///
-    /// # Errors
-    /// As [`Session::process`]: the inputs are unchanged, and another engine can process the jobs
-    /// that are still pending.
-    fn process_parcel(&mut self, parcel: &mut Parcel) -> Result<(), EngineError> {
-        parcel.through_jobs(self)
-    }
-
-    /// Verifies now what the session would otherwise verify when it closes. The session stays
-    /// usable.
-    ///
-    /// # Errors
-    /// The engine computed a wrong result: its earlier jobs are in doubt.
-    fn finish(&mut self) -> Result<(), EngineError> {
-        Ok(())
-    }
-
-    /// Announces how many bytes of output this session and those of other threads will write before
-    /// anyone reads them. If that is more than the caches hold, the engine may bypass them.
-    fn expect_output(&mut self, _bytes: usize) {}
-
-    /// CPU time that the session has used so far on threads other than the caller's, which the
-    /// caller adds to its own CPU clock.
-    fn cpu_elsewhere(&self) -> Duration {
-        Duration::ZERO
-    }
-}
-
 /// An engine's description, for people and for policies.
+///
+/// ```
+/// # extern crate evener_core as evener;
+/// use evener::Description;
+///
+/// let description = Description::module("token").detail("a token in slot 3");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Description {
     /// The name that selects the engine, such as `openssl` or `af_alg:DRIVER`.
     pub name: String,
@@ -150,6 +86,29 @@ pub struct Description {
     pub kind: Kind,
     /// Version, driver or device, for people: `OpenSSL 3.6.3`.
     pub detail: String,
+}
+
+impl Description {
+    /// An engine of this name and kind.
+    pub fn new(name: impl Into<String>, kind: Kind) -> Description {
+        Description { name: name.into(), kind, detail: String::new() }
+    }
+
+    /// An engine of this name that computes on the calling core.
+    pub fn cpu(name: impl Into<String>) -> Description {
+        Description::new(name, Kind::Cpu)
+    }
+
+    /// An engine of this name whose work another device does.
+    pub fn module(name: impl Into<String>) -> Description {
+        Description::new(name, Kind::Module)
+    }
+
+    /// Sets [`Description::detail`].
+    #[must_use]
+    pub fn detail(self, detail: impl Into<String>) -> Description {
+        Description { detail: detail.into(), ..self }
+    }
 }
 
 /// Where an engine computes.
@@ -164,7 +123,16 @@ pub enum Kind {
 }
 
 /// The recommended use of an engine for one cipher and direction.
+///
+/// ```
+/// # extern crate evener_core as evener;
+/// use evener::Offer;
+///
+/// // Two workers, which give the engine 16 jobs at once.
+/// let offer = Offer::new(2).batch(16);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Offer {
     /// Number of workers up to which throughput grows; for CPU engines, the number of cores.
     pub depth: usize,
@@ -182,24 +150,46 @@ pub struct Offer {
     pub opening: Duration,
 }
 
-impl Default for Offer {
-    /// One worker that processes one job at a time, of an engine that opens at once and has no
-    /// limits.
-    fn default() -> Offer {
-        Offer { depth: 1, batch: 1, bytes: 0, holders: None, opening: Duration::ZERO }
-    }
-}
-
 impl Offer {
+    /// This many workers, each of which processes one job at a time, of an engine that opens at
+    /// once and has no limits.
+    pub fn new(depth: usize) -> Offer {
+        Offer { depth, batch: 1, bytes: 0, holders: None, opening: Duration::ZERO }
+    }
+
+    /// Sets [`Offer::batch`].
+    #[must_use]
+    pub fn batch(self, batch: usize) -> Offer {
+        Offer { batch, ..self }
+    }
+
+    /// Sets [`Offer::bytes`].
+    #[must_use]
+    pub fn bytes(self, bytes: usize) -> Offer {
+        Offer { bytes, ..self }
+    }
+
+    /// Sets [`Offer::holders`].
+    #[must_use]
+    pub fn holders(self, holders: Option<usize>) -> Offer {
+        Offer { holders, ..self }
+    }
+
+    /// Sets [`Offer::opening`].
+    #[must_use]
+    pub fn opening(self, opening: Duration) -> Offer {
+        Offer { opening, ..self }
+    }
+
     /// Recommended number of jobs of `length` bytes in a batch: at least 1.
     pub fn batch_of(&self, length: usize) -> usize {
-        batch_of((self.batch, self.bytes), length as f64) as usize
+        batch_of(self.batch, self.bytes, length as f64) as usize
     }
 }
 
 /// Number of jobs of mean length `length` that make a full batch, from the recommended numbers of
 /// jobs and bytes.
-pub fn batch_of((batch, bytes): (usize, usize), length: f64) -> f64 {
+pub fn batch_of(batch: usize, bytes: usize, length: f64) -> f64 {
     let by_bytes = (bytes as f64 / length.max(1.0)).floor().min(MOST_JOBS);
     by_bytes.max(batch as f64).max(1.0)
 }
@@ -207,39 +197,13 @@ pub fn batch_of((batch, bytes): (usize, usize), length: f64) -> f64 {
 /// This many jobs keep any device busy; longer lists of jobs only take memory.
 const MOST_JOBS: f64 = 65_536.0;
 
-/// Cipher, direction and key of a session to be opened.
-#[derive(Clone, Copy, Debug)]
-pub struct SessionRequest<'a> {
-    /// The cipher.
-    pub cipher: Cipher,
-    /// Encrypt or decrypt.
-    pub direction: Direction,
-    /// The key of every job without a key of its own; `None` when each job has its own, and for an
-    /// engine that [holds its key](Engine::holds_key).
-    pub key: Option<&'a Key>,
-}
-
-impl SessionRequest<'_> {
-    /// Checks the length of the session's key, if it has one.
-    ///
-    /// # Errors
-    /// [`EngineError::KeyLength`].
-    pub fn check_key(&self) -> Result<(), EngineError> {
-        let (cipher, expected) = (self.cipher, self.cipher.key_length());
-        match self.key.map(Key::len).filter(|&actual| actual != expected) {
-            Some(actual) => Err(EngineError::KeyLength { cipher, expected, actual }),
-            None => Ok(()),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_batch_is_full_by_jobs_or_by_bytes() {
-        let offer = |batch, bytes| Offer { batch, bytes, ..Offer::default() };
+        let offer = |batch, bytes| Offer::new(1).batch(batch).bytes(bytes);
         assert_eq!(offer(0, 0).batch_of(100), 1);
         assert_eq!(offer(16, 0).batch_of(1), 16);
         assert_eq!(offer(1, 4 << 20).batch_of(64 << 10), 64);

@@ -124,7 +124,7 @@ mod tests {
     impl Session for Toy {
         fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
             for job in batch {
-                let gone = || EngineError::Failed { engine: "toy".into(), reason: "gone".into() };
+                let gone = || EngineError::failed("gone");
                 self.jobs_left = self.jobs_left.checked_sub(1).ok_or_else(gone)?;
                 let mut pad = job.iv;
                 for (input, output) in job.input.chunks(16).zip(job.output.chunks_mut(16)) {
@@ -157,9 +157,9 @@ mod tests {
 
             let mut data = message.clone();
             let mut job = InPlaceJob::new(cipher, direction, iv, &mut data);
-            assert!(session(1).process_in_place(&mut job).is_err());
+            assert!(job.through_scratch(&mut session(1)).is_err());
             assert_eq!((job.done, job.outcome), (SCRATCH_LENGTH, Outcome::Pending));
-            session(usize::MAX).process_in_place(&mut job).unwrap();
+            job.through_scratch(&mut session(usize::MAX)).unwrap();
             assert_eq!(job.outcome, Outcome::Done { written: length });
             assert_eq!(data, expected, "{cipher} {direction}");
         }
@@ -180,7 +180,7 @@ mod tests {
             let direction = Direction::Encrypt;
             let mut job = InPlaceJob::new(cipher, direction, iv, &mut data);
             let mut session = Toy { chains: false, direction, jobs_left: 0 };
-            session.process_in_place(&mut job).unwrap();
+            job.through_scratch(&mut session).unwrap();
             assert!(matches!(job.outcome, Outcome::Rejected(Rejection::Malformed(_))), "{cipher}");
         }
     }

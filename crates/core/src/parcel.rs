@@ -325,7 +325,7 @@ mod tests {
     #[test]
     fn jobs_lie_where_they_were_placed() {
         let mut parcel = parcel();
-        Toy.process_parcel(&mut parcel).unwrap();
+        parcel.through_jobs(&mut Toy).unwrap();
         check(parcel);
     }
 
@@ -339,7 +339,7 @@ mod tests {
         let before = addresses(&parcel);
         let mut handed = parcel.hand_over();
         let worker = thread::spawn(move || {
-            Toy.process_parcel(&mut handed).unwrap();
+            handed.through_jobs(&mut Toy).unwrap();
             handed
         });
         parcel.take_back(worker.join().unwrap());
@@ -352,13 +352,13 @@ mod tests {
         let mut parcel = parcel();
         let mut handed = parcel.hand_over();
         parcel.leave_behind();
-        Toy.process_parcel(&mut handed).unwrap();
+        handed.through_jobs(&mut Toy).unwrap();
         let pending = parcel.outcomes().iter().filter(|&&outcome| outcome == Outcome::Pending);
         assert_eq!(pending.count(), 4);
         assert_eq!((parcel.output(0), parcel.output(2)), (&[0; 7][..], &[0; 2][..]));
         // Another session processes it, and the inputs come back while the thread still has them.
         parcel.verifications_mut()[4] = Verification::Wanted;
-        Toy.process_parcel(&mut parcel).unwrap();
+        parcel.through_jobs(&mut Toy).unwrap();
         assert_eq!(parcel.outcomes(), OUTCOMES);
         assert_eq!(parcel.verifications()[4], Verification::Wanted);
         assert_eq!(parcel.output(2), [!4, 0]);

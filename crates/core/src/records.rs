@@ -170,29 +170,6 @@ impl<'a> Records<'a> {
         self.done = self.layout.count.min(self.done + count);
     }
 
-    /// Marks the records from this one on as not done, so that another engine processes them.
-    pub fn back_to(&mut self, record: usize) {
-        self.done = self.done.min(record);
-        self.rejected.retain(|&(rejected, _)| rejected < record);
-    }
-
-    /// A record's IV, input and output in the buffers.
-    pub fn record(&self, record: usize) -> Option<(Iv, &[u8], &[u8])> {
-        let layout = &self.layout;
-        let iv_length = self.cipher.iv_length();
-        let part = |buffer: &'_ [u8], stride: usize, length: usize| {
-            let start = record.checked_mul(stride)?;
-            Some(start..start.checked_add(length)?).filter(|range| range.end <= buffer.len())
-        };
-        let (input, output) = (self.input, &*self.output);
-        let iv = part(self.ivs, iv_length, iv_length)?;
-        let from = layout.input_length(self.cipher, self.direction);
-        let from = part(input, layout.input_stride, from)?;
-        let to = layout.output_length(self.cipher, self.direction);
-        let to = part(output, layout.output_stride, to)?;
-        Some((Iv::new(&self.ivs[iv]).ok()?, &input[from], &output[to]))
-    }
-
     /// Rejects a record that no engine can process; for engines, in ascending order.
     pub fn reject(&mut self, record: usize, rejection: Rejection) {
         self.rejected.push((record, rejection));
@@ -370,7 +347,7 @@ mod tests {
     impl Session for Copier {
         fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
             for job in batch {
-                let gone = || EngineError::Failed { engine: "toy".into(), reason: "gone".into() };
+                let gone = || EngineError::failed("gone");
                 self.left = self.left.checked_sub(1).ok_or_else(gone)?;
                 job.output[..job.input.len()].copy_from_slice(job.input);
                 job.outcome = match job.input[0] {
@@ -392,12 +369,12 @@ mod tests {
         let (ivs, mut output) = (vec![0; count * 16], vec![0xA5; count * 20]);
         let mut records =
             Records::new(cipher, direction, layout, &ivs, &input, &mut output).unwrap();
-        assert!(Copier { left: 90 }.process_records(&mut records).is_err());
+        assert!(records.through_jobs(&mut Copier { left: 90 }).is_err());
         assert_eq!(records.done(), 90);
-        Copier { left: 110 }.process_records(&mut records).unwrap();
+        records.through_jobs(&mut Copier { left: 110 }).unwrap();
         assert_eq!(records.done(), count);
         assert_eq!(records.rejected(), [(70, Rejection::Tag)]);
-        Copier { left: 0 }.process_records(&mut records).unwrap();
+        records.through_jobs(&mut Copier { left: 0 }).unwrap();
         for (input, output) in input.chunks(16).zip(output.chunks(20)) {
             assert_eq!((input, [0xA5; 4].as_slice()), output.split_at(16));
         }

@@ -119,11 +119,8 @@ impl Faulty {
             struck: Mutex::new(false),
             strikes: Condvar::new(),
         };
-        let description = Description {
-            name: format!("{NAME}:{fault}@{at}"),
-            kind: Kind::Module,
-            detail: format!("{} with a fault", inner.description().name),
-        };
+        let description = Description::module(format!("{NAME}:{fault}@{at}"))
+            .detail(format!("{} with a fault", inner.description().name));
         Arc::new(Faulty { description, inner, state: Arc::new(state) })
     }
 
@@ -145,7 +142,8 @@ impl Faulty {
             Fault::Hang(_) => Kind::Cpu,
             _ => Kind::Module,
         };
-        let description = Description { kind, ..self.inner.description().clone() };
+        let mut description = self.inner.description().clone();
+        description.kind = kind;
         let (inner, state) = (Arc::clone(&self.inner), Arc::clone(&self.state));
         Arc::new(Successor { description, inner, state })
     }
@@ -183,10 +181,7 @@ impl FaultySession {
         let inner = &mut self.inner;
         let mut perform = |job: &mut Job<'_>| inner.process(std::slice::from_mut(job));
         match self.state.fault {
-            Fault::Error => {
-                let reason = "it has an error".to_owned();
-                return Err(EngineError::Failed { engine: NAME.to_owned(), reason });
-            }
+            Fault::Error => return Err(EngineError::failed("it has an error")),
             Fault::Vanish => return Err(gone()),
             Fault::Reject => job.outcome = Outcome::Rejected(Rejection::Tag),
             Fault::Undone => {}
@@ -332,7 +327,7 @@ impl Engine for Successor {
 }
 
 fn gone() -> EngineError {
-    EngineError::Unavailable { engine: NAME.to_owned(), reason: "it has vanished".to_owned() }
+    EngineError::unavailable("it has vanished")
 }
 
 const NAME: &str = "faulty";

@@ -16,10 +16,11 @@ pub(crate) fn of_this_processor() -> Option<String> {
         "arm" => ARM,
         _ => return None,
     };
-    Some(names(known, rustix::param::linux_hwcap()))
+    let (first, second) = rustix::param::linux_hwcap();
+    Some(names(known, first, second))
 }
 
-fn names(known: &[Feature], (first, second): (usize, usize)) -> String {
+fn names(known: &[Feature], first: usize, second: usize) -> String {
     let has = |&&(_, is_second, bit): &&Feature| {
         let word = if is_second { second } else { first };
         word >> bit & 1 == 1
@@ -35,11 +36,11 @@ mod tests {
     #[test]
     fn bits_are_those_of_linux() {
         // A Raspberry Pi 5 (Cortex-A76), a Raspberry Pi 4 (A72), and a BeagleBone (Cortex-A8).
-        assert_eq!(names(AARCH64, (0x11_9FFF, 0)), "NEON, AES, PMULL");
-        assert_eq!(names(AARCH64, (0x887, 0)), "NEON");
-        assert_eq!(names(ARM, (0xB0D7, 0)), "NEON");
-        assert_eq!(names(ARM, (0x3F_B0D6, 0x1F)), "NEON, AES, PMULL");
-        assert_eq!(names(ARM, (0, 0)), "nothing for ciphers");
+        assert_eq!(names(AARCH64, 0x11_9FFF, 0), "NEON, AES, PMULL");
+        assert_eq!(names(AARCH64, 0x887, 0), "NEON");
+        assert_eq!(names(ARM, 0xB0D7, 0), "NEON");
+        assert_eq!(names(ARM, 0x3F_B0D6, 0x1F), "NEON, AES, PMULL");
+        assert_eq!(names(ARM, 0, 0), "nothing for ciphers");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::thread;
 use std::time::Duration;
 
-use crate::pkcs11::process_ends;
+use crate::ending::process_ends;
 
 thread_local! {
     static IS_FOREIGN: Foreign = const { Foreign(Cell::new(false)) };

@@ -11,8 +11,7 @@ pub(crate) fn probe(parameters: &str) -> Probe {
         "" => NAME.to_owned(),
         _ => format!("{NAME}:{parameters}"),
     };
-    let selector = name.clone();
-    probing::one(&name, move |_| evener_gpu::find(&selector, foreign::begin))
+    probing::one(move |_| evener_gpu::find(&name, foreign::begin))
 }
 
 #[cfg(all(test, feature = "openssl"))]

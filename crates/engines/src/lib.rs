@@ -19,11 +19,14 @@ pub mod raw;
 mod registry;
 pub mod self_test;
 
+#[cfg(feature = "faulty")]
+pub mod acting;
 #[cfg(any(all(test, feature = "openssl"), feature = "conformance"))]
 pub mod conformance;
 mod cores;
 #[cfg(feature = "openssl")]
 pub mod cpu;
+mod ending;
 #[cfg(feature = "faulty")]
 pub mod faulty;
 mod features;
@@ -49,9 +52,10 @@ mod cryptodev;
 #[cfg(target_os = "linux")]
 mod kernel;
 
+pub use ending::process_ends;
 pub use foreign::is_modules_thread;
 pub use guard::{Watch, guard, is_watched, watched};
 pub use modules::{check_module, find_module};
-pub use pkcs11::{await_logins, expect_end, forget_refused_pins, process_ends};
+pub use pkcs11::{await_logins, expect_end, forget_refused_pins};
 pub use probing::PinPrompt;
 pub use registry::{Probed, find, find_with, loads_foreign_code, names, probe_all};

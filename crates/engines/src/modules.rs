@@ -75,9 +75,10 @@ pub fn find_module(
     reference: Arc<dyn Engine>,
     watch: Watch,
 ) -> Result<Arc<dyn Engine>, EngineError> {
-    let absent = |reason: String| EngineError::Unavailable { engine: selector.to_owned(), reason };
+    let absent = |reason: String| EngineError::unavailable(reason).of(selector);
     let (module, parameters) = find_by_name(selector).map_err(absent)?;
-    let engine = (module.probe)(parameters.unwrap_or_default()).wait()?.into_iter().next();
+    let found = (module.probe)(parameters.unwrap_or_default()).wait();
+    let engine = found.map_err(|error| error.of(selector))?.into_iter().next();
     let engine = engine.ok_or_else(|| absent("nothing was found".to_owned()))?;
     let is_module = engine.description().kind == Kind::Module;
     let deadline = watch.deadline.filter(|_| is_module);

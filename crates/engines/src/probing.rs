@@ -39,7 +39,6 @@ pub(crate) enum Probe {
 
 /// A thread that looks for an engine.
 pub(crate) struct Search {
-    engine: String,
     begun: Instant,
     /// The time limit for the next message.
     patience: Duration,
@@ -106,8 +105,7 @@ impl Probe {
 impl Search {
     /// Waits until the thread finds an engine or its time is up. `most` limits the whole search.
     fn wait(self, prompt: &PinPrompt<'_>, most: Option<Duration>) -> Found {
-        let Search { engine, begun, patience, messages } = self;
-        let absent = |reason| Err(EngineError::Unavailable { engine: engine.clone(), reason });
+        let Search { begun, patience, messages } = self;
         let (mut since, mut patience) = (begun, patience);
         loop {
             let left = (patience.saturating_sub(since.elapsed()))
@@ -120,16 +118,16 @@ impl Search {
                     since = Instant::now();
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    return absent(match most {
+                    return Err(EngineError::unavailable(match most {
                         Some(most) if begun.elapsed() >= most => format!(
                             "it did not answer within {} s; where it is named, it gets more time",
                             most.as_secs_f64()
                         ),
                         _ => format!("it did not answer within {} s", patience.as_secs_f64()),
-                    });
+                    }));
                 }
                 Err(RecvTimeoutError::Disconnected) => {
-                    return absent("the thread that looked for it panicked".to_owned());
+                    return Err(EngineError::unavailable("the thread that looked for it panicked"));
                 }
             }
         }
@@ -139,7 +137,6 @@ impl Search {
 /// Starts a thread that probes for an engine. It must answer or ask for more time within `deadline`.
 pub(crate) fn start(
     deadline: Duration,
-    engine: &str,
     look: impl FnOnce(&Waiter) -> Found + Send + 'static,
 ) -> Probe {
     let (send, messages) = mpsc::channel();
@@ -152,16 +149,15 @@ pub(crate) fn start(
         let found = look(&waiter);
         let _ = waiter.0.send(Message::Found(found));
     };
-    let engine = engine.to_owned();
     match thread::Builder::new().name("evener-probe".to_owned()).spawn(look) {
         Ok(_) => {
             let begun = Instant::now();
-            Probe::Underway(Search { engine, begun, patience: deadline, messages })
+            Probe::Underway(Search { begun, patience: deadline, messages })
         }
         Err(error) => {
             let words = shown_error(&error);
             let reason = format!("no thread could be started to look for it: {words}");
-            Probe::Over(Err(EngineError::Unavailable { engine, reason }))
+            Probe::Over(Err(EngineError::unavailable(reason)))
         }
     }
 }
@@ -172,11 +168,10 @@ pub(crate) fn start(
 /// The errors of `look`, and [`EngineError::Unavailable`] when it does not answer in time.
 pub(crate) fn within(
     deadline: Duration,
-    engine: &str,
     prompt: &PinPrompt<'_>,
     look: impl FnOnce(&Waiter) -> Found + Send + 'static,
 ) -> Found {
-    match start(deadline, engine, look) {
+    match start(deadline, look) {
         Probe::Over(found) => found,
         Probe::Underway(search) => search.wait(prompt, None),
     }
@@ -200,10 +195,9 @@ pub(crate) fn close_within<T: Send + 'static>(deadline: Duration, open: T) {
 
 /// As [`start`], for one engine that needs no PIN.
 pub(crate) fn one(
-    engine: &str,
     look: impl FnOnce(&Waiter) -> Result<Arc<dyn Engine>, EngineError> + Send + 'static,
 ) -> Probe {
-    start(DEADLINE, engine, move |waiter| Ok(vec![look(waiter)?]))
+    start(DEADLINE, move |waiter| Ok(vec![look(waiter)?]))
 }
 
 #[cfg(test)]
@@ -218,29 +212,29 @@ mod tests {
     }
 
     fn refusal(reason: &str) -> Found {
-        Err(EngineError::Unavailable { engine: "e".to_owned(), reason: reason.to_owned() })
+        Err(EngineError::unavailable(reason))
     }
 
     #[test]
     fn what_does_not_answer_is_left_behind() {
-        let found = within(SHORT, "e", &|_| None, |_| {
+        let found = within(SHORT, &|_| None, |_| {
             thread::sleep(LONG);
             Ok(Vec::new())
         });
         assert!(
-            words(found).contains("engine `e` is not available: it did not answer within 0.02")
+            words(found).contains("the engine is not available: it did not answer within 0.02")
         );
     }
 
     #[test]
     fn what_says_that_it_takes_longer_is_waited_for() {
-        let found = within(LONG, "e", &|_| None, |waiter| {
+        let found = within(LONG, &|_| None, |waiter| {
             waiter.expect(SHORT);
             thread::sleep(LONG);
             Ok(Vec::new())
         });
         assert!(words(found).contains("did not answer within 0.02"));
-        let found = within(LONG, "e", &|_| None, |waiter| {
+        let found = within(LONG, &|_| None, |waiter| {
             waiter.expect(LONG);
             refusal("in the end")
         });
@@ -255,7 +249,7 @@ mod tests {
             refusal("never")
         };
         let begun = Instant::now();
-        let probes = [(); 8].map(|()| start(LONG, "e", hang));
+        let probes = [(); 8].map(|()| start(LONG, hang));
         let more = Probe::from(refusal("known at once"));
         for probe in probes {
             let Probe::Underway(search) = probe else { panic!("no thread was started") };
@@ -273,7 +267,7 @@ mod tests {
             assert_eq!((token, thread::current().id()), ("a token", caller));
             Some(Zeroizing::new(b"1234".to_vec()))
         };
-        let found = within(LONG, "e", &prompt, |waiter| {
+        let found = within(LONG, &prompt, |waiter| {
             refusal(&String::from_utf8_lossy(&waiter.ask("a token").unwrap()))
         });
         assert!(words(found).contains("1234"));
@@ -297,7 +291,7 @@ mod tests {
 
     #[test]
     fn a_panic_is_told() {
-        let found = within(LONG, "e", &|_| None, |_| panic!("on purpose"));
+        let found = within(LONG, &|_| None, |_| panic!("on purpose"));
         assert!(words(found).contains("panicked"));
     }
 }

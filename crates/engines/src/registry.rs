@@ -92,10 +92,10 @@ pub fn find(selector: &str) -> Result<Arc<dyn Engine>, EngineError> {
 /// Finds an engine without wrapping it in a guard.
 pub(crate) fn find_raw(selector: &str) -> Result<Arc<dyn Engine>, EngineError> {
     let (name, parameters) = selector.split_once(':').unwrap_or((selector, ""));
-    let absent = |reason: String| EngineError::Unavailable { engine: selector.to_owned(), reason };
+    let absent = |reason: String| EngineError::unavailable(reason).of(selector);
     let entry = ENTRIES.iter().find(|entry| entry.name == name);
     let entry = entry.ok_or_else(|| absent(why_unknown(name)))?;
-    let engines = (entry.probe)(parameters).wait()?;
+    let engines = (entry.probe)(parameters).wait().map_err(|error| error.of(selector))?;
     engines.into_iter().next().ok_or_else(|| absent("nothing was found".to_owned()))
 }
 
@@ -122,7 +122,9 @@ pub fn find_with(
     watch: Watch,
 ) -> Result<Arc<dyn Engine>, EngineError> {
     let engine = match selector.split_once(':') {
-        Some((pkcs11::NAME, parameters)) => pkcs11::find(parameters, prompt),
+        Some((pkcs11::NAME, parameters)) => {
+            pkcs11::find(parameters, prompt).map_err(|error| error.of(selector))
+        }
         _ => find_raw(selector),
     };
     watched(&engine?, watch)
@@ -147,7 +149,7 @@ pub(crate) fn probe_all_raw() -> Vec<Probed> {
         Ok(engines) => {
             engines.into_iter().map(|engine| Probed { name, engine: Ok(engine) }).collect()
         }
-        Err(error) => vec![Probed { name, engine: Err(error) }],
+        Err(error) => vec![Probed { name, engine: Err(error.of(name)) }],
     };
     probes.into_iter().flat_map(wait).collect()
 }

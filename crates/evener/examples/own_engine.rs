@@ -7,7 +7,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use evener::engines::{
-    Description, Engine, EngineError, Job, Kind, Offer, Session, SessionRequest, find,
+    Description, Engine, EngineError, Job, Offer, Session, SessionRequest, find,
 };
 use evener::{Aead, Cipher, Direction, NonceSequence, Sealing};
 
@@ -23,8 +23,7 @@ impl Engine for TwoAtATime {
 
     /// Only AES-256-GCM; two workers keep the device busy, with two jobs at once.
     fn offer(&self, cipher: Cipher, _: Direction) -> Option<Offer> {
-        let offer = Offer { depth: 2, batch: 2, ..Offer::default() };
-        (cipher == Cipher::Aes256Gcm).then_some(offer)
+        (cipher == Cipher::Aes256Gcm).then_some(Offer::new(2).batch(2))
     }
 
     fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
@@ -43,8 +42,7 @@ impl Session for Two {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let (name, detail) = ("two-at-a-time".to_owned(), "an example".to_owned());
-    let description = Description { name, kind: Kind::Module, detail };
+    let description = Description::module("two-at-a-time").detail("an example");
     let own = Arc::new(TwoAtATime { description, device: find("openssl")? });
     let cipher = Cipher::Aes256Gcm;
     // `EvenerBuilder::engine` takes it too.

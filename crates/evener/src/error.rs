@@ -1,10 +1,10 @@
 //! One error for everything that the library does.
 
 use evener_core::{EngineError, InvalidIv, InvalidKey};
-use evener_files::keys::KeyError;
 use evener_files::place::Fault;
 use evener_files::{Failure, FileError, MalformedGlob, MalformedPath, OperationError};
 use evener_format::FormatError;
+use evener_keys::KeyError;
 
 use crate::hazmat::{BufferError, RecordError};
 use crate::{AeadError, NonceError};

@@ -87,8 +87,5 @@ impl std::fmt::Debug for DeviceAead {
 }
 
 fn iv(nonce: &[u8; Nonce::LENGTH]) -> Result<Iv, EngineError> {
-    Iv::new(nonce).map_err(|_| EngineError::Failed {
-        engine: "gpu".to_owned(),
-        reason: "a nonce is no IV".to_owned(),
-    })
+    Iv::new(nonce).map_err(|_| EngineError::failed("a nonce is no IV").of("gpu"))
 }

@@ -141,9 +141,10 @@ pub mod gate {
 /// guarantee.
 pub mod engines {
     pub use evener_core::{
-        Account, Description, Engine, EngineError, EngineProfile, InPlaceJob, Iv, Job, Kind, Offer,
-        Outcome, Padding, Point, Profile, RecordLayout, Records, Rejection, Session,
-        SessionRequest, Verification, padding,
+        Account, Description, Engine, EngineError, EngineProfile, Guarded, InPlaceJob, Iv, Job,
+        KeyNumber, Kind, Memory, Offer, Outcome, Padding, Parcel, PlacedJob, Point, Profile,
+        RecordLayout, Records, Rejection, Session, SessionRequest, Shortcuts, Verification,
+        WipedBuffer, padding,
     };
     pub use evener_engines::{
         PinPrompt, Probed, Watch, await_logins, check_module, cpu, find, find_with,

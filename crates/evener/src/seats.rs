@@ -61,19 +61,18 @@ mod tests {
         }
 
         fn offer(&self, cipher: Cipher, _direction: Direction) -> Option<Offer> {
-            (cipher == Cipher::Aes256Gcm).then_some(Offer { depth: self.1, ..Offer::default() })
+            (cipher == Cipher::Aes256Gcm).then_some(Offer::new(self.1))
         }
 
         fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
             let &SessionRequest { cipher, direction, .. } = request;
-            Err(EngineError::NotOffered { engine: self.0.name.clone(), cipher, direction })
+            Err(EngineError::not_offered(cipher, direction).of(&self.0.name))
         }
     }
 
     fn names(engines: &[(&str, Kind, usize)], jobs: Option<usize>) -> String {
         let fake = |&(name, kind, depth): &(&str, Kind, usize)| -> Arc<dyn Engine> {
-            let (name, detail) = (name.to_owned(), String::new());
-            Arc::new(Fake(Description { name, kind, detail }, depth))
+            Arc::new(Fake(Description::new(name, kind), depth))
         };
         let engines: Vec<_> = engines.iter().map(fake).collect();
         let jobs = jobs.and_then(NonZeroUsize::new);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use evener::engines::{
-    Description, Engine, Job, Kind, Offer, Outcome, Session, SessionRequest, Watch, find, watched,
+    Description, Engine, Job, Offer, Outcome, Session, SessionRequest, Watch, find, watched,
 };
 use evener::hazmat::nonce;
 use evener::{
@@ -209,13 +209,11 @@ struct ModuleSession {
 }
 
 fn module(batches: usize, lies: bool) -> Arc<dyn Engine> {
-    let (engine, reason) = ("module".to_owned(), "gone".to_owned());
-    module_with(batches, lies, EngineError::Failed { engine, reason })
+    module_with(batches, lies, EngineError::failed("gone"))
 }
 
 fn module_with(batches: usize, lies: bool, failure: EngineError) -> Arc<dyn Engine> {
-    let (name, detail) = ("module".to_owned(), String::new());
-    let description = Description { name, kind: Kind::Module, detail };
+    let description = Description::module("module");
     Arc::new(Module { description, engine: find("openssl").unwrap(), batches, lies, failure })
 }
 
@@ -223,7 +221,7 @@ fn module_with(batches: usize, lies: bool, failure: EngineError) -> Arc<dyn Engi
 #[test]
 fn a_module_that_blames_its_caller_is_left() {
     let cipher = Cipher::Aes128Gcm;
-    let failure = EngineError::NoKey { engine: "module".to_owned() };
+    let failure = EngineError::no_key();
     // Some batches are used up by the test with known answers.
     let engine = module_with(20, false, failure);
     let aead = Aead::on(cipher, &key(cipher), vec![engine]).unwrap();
@@ -315,14 +313,12 @@ impl Engine for Counting {
 impl Session for CountingSession {
     fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
         self.session.process(batch)?;
-        let (engine, reason) = ("counting".to_owned(), "gone".to_owned());
-        if self.fails { Err(EngineError::Failed { engine, reason }) } else { Ok(()) }
+        if self.fails { Err(EngineError::failed("gone")) } else { Ok(()) }
     }
 }
 
 fn counting(fails: bool) -> (Arc<dyn Engine>, Arc<AtomicUsize>) {
-    let (name, detail) = ("counting".to_owned(), String::new());
-    let description = Description { name, kind: Kind::Cpu, detail };
+    let description = Description::cpu("counting");
     let opened = Arc::<AtomicUsize>::default();
     let engine = find("openssl").unwrap();
     (Arc::new(Counting { description, engine, opened: Arc::clone(&opened), fails }), opened)

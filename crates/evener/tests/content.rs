@@ -26,8 +26,7 @@ impl Tricky {
         kind: Kind,
         trick: impl Fn(usize, &mut [Job<'_>]) + Send + Sync + 'static,
     ) -> Arc<dyn Engine> {
-        let description =
-            Description { name: "tricky".to_owned(), kind, detail: "a test".to_owned() };
+        let description = Description::new("tricky", kind).detail("a test");
         let (openssl, batches) = (find("openssl").unwrap(), Arc::default());
         Arc::new(Tricky { description, openssl, batches, trick: Arc::new(trick) })
     }

@@ -8,56 +8,26 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{assert_same_tree, bytes, every_key_ring, home, options, process, round_trip, tink};
-use evener_core::{
-    Cipher, Description, Direction, Engine, EngineError, Job, Offer, Session, SessionRequest,
-};
+use evener_core::{Engine, EngineError};
+use evener_engines::acting::Acting;
 use evener_files::{FileError, KeyRing, Operation, Options};
 
-/// The openssl engine in disguise: it requests `batch` jobs at once, and fails permanently after
+/// The openssl engine in disguise: it requests `size` jobs at once, and fails permanently after
 /// `batches_left` batches.
-struct Disguise {
-    engine: Arc<dyn Engine>,
-    batch: usize,
-    batches_left: Arc<AtomicUsize>,
-}
-
-fn disguised(batch: usize, batches_left: usize) -> Arc<dyn Engine> {
+fn disguised(size: usize, batches_left: usize) -> Arc<dyn Engine> {
+    let batches_left = AtomicUsize::new(batches_left);
     let engine = evener_engines::find("openssl").unwrap();
-    Arc::new(Disguise { engine, batch, batches_left: Arc::new(batches_left.into()) })
-}
-
-impl Engine for Disguise {
-    fn description(&self) -> &Description {
-        self.engine.description()
-    }
-
-    fn offer(&self, cipher: Cipher, direction: Direction) -> Option<Offer> {
-        self.engine.offer(cipher, direction).map(|offer| Offer { batch: self.batch, ..offer })
-    }
-
-    fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
-        let session = self.engine.open(request)?;
-        Ok(Box::new(DisguisedSession { session, batches_left: self.batches_left.clone() }))
-    }
-}
-
-struct DisguisedSession {
-    session: Box<dyn Session>,
-    batches_left: Arc<AtomicUsize>,
-}
-
-impl Session for DisguisedSession {
-    fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
+    let engine = Acting::new(engine, move |session, batch| {
         let take = |left: usize| left.checked_sub(1);
-        if self.batches_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take).is_err() {
+        if batches_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take).is_err() {
             // Half of the batch was done when the device vanished.
             let half = batch.len() / 2;
-            self.session.process(&mut batch[..half])?;
-            let reason = "the device is gone".to_owned();
-            return Err(EngineError::Failed { engine: "disguise".to_owned(), reason });
+            session.process(&mut batch[..half])?;
+            return Err(EngineError::failed("the device is gone"));
         }
-        self.session.process(batch)
-    }
+        session.process(batch)
+    });
+    Arc::new(engine.offering(move |offer| offer.batch(size)))
 }
 
 /// Files shorter and longer than a worker's buffer, mixed, so that a worker has begun a batch of

@@ -12,9 +12,8 @@ use std::time::Duration;
 use common::child::{Flags, key_ring};
 use common::scene::{Age, Scene};
 use common::{process, process_stream};
-use evener_core::{
-    Cipher, Description, Direction, Engine, EngineError, Job, Kind, Offer, Session, SessionRequest,
-};
+use evener_core::{Description, Engine, EngineError, Job, Kind, Session};
+use evener_engines::acting::Acting;
 use evener_files::{Control, Operation, Options, Report, StreamSource, StreamTarget};
 use evener_pipeline::PolicyName;
 
@@ -35,40 +34,13 @@ struct Plot {
     control: Arc<Control>,
 }
 
-struct Disturbed {
-    description: Description,
-    inner: Arc<dyn Engine>,
-    plot: Arc<Plot>,
-}
-
-struct DisturbedSession {
-    inner: Box<dyn Session>,
-    plot: Arc<Plot>,
-}
-
-impl Engine for Disturbed {
-    fn description(&self) -> &Description {
-        &self.description
-    }
-
-    fn offer(&self, cipher: Cipher, direction: Direction) -> Option<Offer> {
-        self.inner.offer(cipher, direction)
-    }
-
-    fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
-        let (inner, plot) = (self.inner.open(request)?, Arc::clone(&self.plot));
-        Ok(Box::new(DisturbedSession { inner, plot }))
-    }
-}
-
-impl Session for DisturbedSession {
-    fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
-        let Plot { event, at, batches, control } = &*self.plot;
+impl Plot {
+    fn process(&self, session: &mut dyn Session, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
+        let Plot { event, at, batches, control } = self;
         let number = batches.fetch_add(1, Ordering::SeqCst);
         if number >= *at {
             if *event == Event::Fail {
-                let (engine, reason) = ("disturbed".to_owned(), "it failed".to_owned());
-                return Err(EngineError::Unavailable { engine, reason });
+                return Err(EngineError::unavailable("it failed"));
             }
             if number == *at {
                 control.stop();
@@ -76,7 +48,7 @@ impl Session for DisturbedSession {
                 sleep(Duration::from_millis(2));
             }
         }
-        self.inner.process(batch)
+        session.process(batch)
     }
 }
 
@@ -84,10 +56,11 @@ impl Session for DisturbedSession {
 fn options(kinds: [Kind; 3], policy: PolicyName, plot: &Arc<Plot>, flags: Flags) -> Options {
     let openssl = evener_engines::find("openssl").unwrap();
     let seat = |(number, kind): (usize, Kind)| {
-        let (name, detail) = (format!("disturbed-{number}"), String::new());
-        let description = Description { name, kind, detail };
-        let (inner, plot) = (Arc::clone(&openssl), Arc::clone(plot));
-        Arc::new(Disturbed { description, inner, plot }) as Arc<dyn Engine>
+        let description = Description::new(format!("disturbed-{number}"), kind);
+        let plot = Arc::clone(plot);
+        let disturbed =
+            Acting::new(Arc::clone(&openssl), move |session, batch| plot.process(session, batch));
+        Arc::new(disturbed.described(description)) as Arc<dyn Engine>
     };
     let seats = kinds.into_iter().enumerate().map(seat).collect();
     let (control, policy) = (Arc::clone(&plot.control), Some(policy.into()));

@@ -13,7 +13,7 @@ use common::{
     assert_same_tree, bytes, cobblestone, every_key_ring, home, options, process, process_stream,
 };
 use evener_core::{
-    Cipher, Description, Direction, Engine, EngineError, Job, Kind, Memory, Offer, Session,
+    Cipher, Description, Direction, Engine, EngineError, Job, Memory, Offer, Session,
     SessionRequest, WipedBuffer,
 };
 use evener_engines::{Watch, watched};
@@ -51,11 +51,7 @@ const OWN: usize = 64 << 10;
 
 fn lender(batches: usize) -> (Arc<dyn Engine>, Arc<Arena>) {
     let arena = Arc::new(Arena { batches_left: AtomicUsize::new(batches), ..Arena::default() });
-    let description = Description {
-        name: "lender".to_owned(),
-        kind: Kind::Module,
-        detail: "OpenSSL with memory of its own".to_owned(),
-    };
+    let description = Description::module("lender").detail("OpenSSL with memory of its own");
     let engine = evener_engines::find("openssl").unwrap();
     (Arc::new(Lender { description, engine, arena: Arc::clone(&arena) }), arena)
 }
@@ -66,8 +62,7 @@ impl Engine for Lender {
     }
 
     fn offer(&self, cipher: Cipher, direction: Direction) -> Option<Offer> {
-        let offer = self.engine.offer(cipher, direction)?;
-        Some(Offer { depth: 2, batch: 1, bytes: AT_ONCE, ..offer })
+        self.engine.offer(cipher, direction).map(|_| Offer::new(2).bytes(AT_ONCE))
     }
 
     fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
@@ -111,8 +106,7 @@ impl Session for LenderSession {
         let Arena { lent, copies, most, batches_left, .. } = &*self.1;
         let take = |left: usize| left.checked_sub(1);
         if batches_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take).is_err() {
-            let reason = "the device is gone".to_owned();
-            return Err(EngineError::Failed { engine: "lender".to_owned(), reason });
+            return Err(EngineError::failed("the device is gone"));
         }
         let is_lent = |bytes: &[u8]| {
             let start = bytes.as_ptr().addr();

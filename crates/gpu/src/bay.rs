@@ -77,7 +77,8 @@ impl Bay {
         &mut self,
         batch: &mut [Job<'_>],
         next: usize,
-        (cipher, direction): (Cipher, Direction),
+        cipher: Cipher,
+        direction: Direction,
         has_key: bool,
         ways: &Ways,
     ) -> Result<Filled, ()> {
@@ -235,7 +236,8 @@ impl Bay {
         &mut self,
         batch: &mut [Job<'_>],
         index: usize,
-        (cipher, direction): (Cipher, Direction),
+        cipher: Cipher,
+        direction: Direction,
         ways: &Ways,
     ) -> Result<(), DeviceError> {
         let job = &mut batch[index];

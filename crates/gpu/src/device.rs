@@ -245,7 +245,7 @@ pub(crate) fn said(bytes: &[u8]) -> String {
 impl DeviceError {
     /// The engine's error. Another engine can process the jobs that are still pending.
     pub(crate) fn of(self, engine: &str) -> EngineError {
-        EngineError::Failed { engine: engine.to_owned(), reason: self.to_string() }
+        EngineError::failed(self.to_string()).of(engine)
     }
 }
 

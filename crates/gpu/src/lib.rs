@@ -45,7 +45,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evener_core::{
-    Cipher, Description, Direction, Engine, EngineError, Kind, Offer, Session, SessionRequest,
+    Cipher, Description, Direction, Engine, EngineError, Offer, Session, SessionRequest,
     WipedBuffer,
 };
 
@@ -65,7 +65,7 @@ pub fn find(selector: &str, begin_thread: fn()) -> Result<Arc<dyn Engine>, Engin
     let engine = selector.to_owned();
     match probe::device(selector) {
         Ok(device) => Ok(Arc::new(GpuEngine::new(engine, device, begin_thread))),
-        Err(reason) => Err(EngineError::Unavailable { engine, reason }),
+        Err(reason) => Err(EngineError::unavailable(reason).of(selector)),
     }
 }
 
@@ -83,7 +83,7 @@ impl GpuEngine {
             "{}, {mebibytes} MiB, {} units, {backend}:{}, {}",
             properties.name, properties.units, properties.index, properties.driver
         );
-        let description = Description { name, kind: Kind::Module, detail };
+        let description = Description::module(name).detail(detail);
         GpuEngine { description, device, lending: Lending::new(straight::LEAST, begin_thread) }
     }
 }
@@ -94,13 +94,8 @@ impl Engine for GpuEngine {
     }
 
     fn offer(&self, cipher: Cipher, _direction: Direction) -> Option<Offer> {
-        steps::performs(cipher).then_some(Offer {
-            depth: DEPTH,
-            batch: BATCH,
-            bytes: BYTES,
-            opening: OPENING,
-            ..Offer::default()
-        })
+        steps::performs(cipher)
+            .then_some(Offer::new(DEPTH).batch(BATCH).bytes(BYTES).opening(OPENING))
     }
 
     fn buffer(&self, bytes: usize) -> Option<WipedBuffer> {
@@ -112,9 +107,9 @@ impl Engine for GpuEngine {
         let engine = &self.description.name;
         let &SessionRequest { cipher, direction, .. } = request;
         if self.offer(cipher, direction).is_none() {
-            return Err(EngineError::NotOffered { engine: engine.clone(), cipher, direction });
+            return Err(EngineError::not_offered(cipher, direction).of(&engine));
         }
-        Ok(Box::new(GpuSession::open(engine, (&self.device, &self.lending), request)?))
+        Ok(Box::new(GpuSession::open(engine, &self.device, &self.lending, request)?))
     }
 }
 

@@ -64,7 +64,8 @@ impl Drop for Underway<'_, '_, '_> {
 impl GpuSession {
     pub(super) fn open(
         engine: &str,
-        (device, lending): (&Arc<dyn Device>, &Arc<Lending>),
+        device: &Arc<dyn Device>,
+        lending: &Arc<Lending>,
         request: &SessionRequest<'_>,
     ) -> Result<GpuSession, EngineError> {
         request.check_key()?;
@@ -131,7 +132,7 @@ impl GpuSession {
                     continue;
                 }
                 Err(()) => {
-                    stopped = Err(EngineError::NoKey { engine: self.engine.clone() });
+                    stopped = Err(EngineError::no_key().of(&self.engine));
                 }
             }
             self.start(turn, batch)?;
@@ -153,7 +154,7 @@ impl GpuSession {
         self.bay(turn, arena)?;
         let GpuSession { bays, ways, cipher, direction, session_key, .. } = self;
         let Some(bay) = &mut bays[turn] else { return Ok(Ok(Filled::Until(next))) };
-        Ok(bay.fill(batch, next, (*cipher, *direction), session_key.is_some(), ways))
+        Ok(bay.fill(batch, next, *cipher, *direction, session_key.is_some(), ways))
     }
 
     /// Starts the work of the bay's plan.
@@ -182,7 +183,7 @@ impl GpuSession {
         let (cipher, direction) = (self.cipher, self.direction);
         if matches!(cipher.mode(), Mode::Ecb | Mode::Cbc | Mode::Ctr) {
             let Some(bay) = &mut self.bays[turn] else { return Ok(()) };
-            let done = bay.perform_in_pieces(batch, index, (cipher, direction), &self.ways);
+            let done = bay.perform_in_pieces(batch, index, cipher, direction, &self.ways);
             return done.map_err(|error| error.of(&self.engine));
         }
         let job = &batch[index];
@@ -197,7 +198,7 @@ impl GpuSession {
                  one; use shorter segments or another engine",
                 job.input.len()
             );
-            return Err(EngineError::Failed { engine: self.engine.clone(), reason });
+            return Err(EngineError::failed(reason).of(&self.engine));
         }
         // The bay was filled before, so all jobs up to this one have their keys.
         let _ = self.fill(turn, arena, &mut batch[..=index], index)?;

@@ -27,12 +27,12 @@ impl Ways {
     ) {
         let (now, least) = (lending.now(), lending.least);
         let is_pending = |job: &Job<'_>| job.outcome == Outcome::Pending;
-        mark(&mut self.up, batch, (&now, least), |job| {
+        mark(&mut self.up, batch, &now, least, |job| {
             // The last block of a padded message is not entirely in the input.
             let is_padded = direction == Direction::Encrypt && job.padding == Padding::Pkcs7;
             (is_pending(job) && !is_padded).then_some(job.input)
         });
-        mark(&mut self.down, batch, (&now, least), |job| {
+        mark(&mut self.down, batch, &now, least, |job| {
             let length = job.output_length(cipher, direction);
             job.output.get(..length).filter(|_| is_pending(job))
         });
@@ -59,7 +59,8 @@ impl Ways {
 fn mark(
     side: &mut Vec<Option<Lease>>,
     batch: &[Job<'_>],
-    (now, least): (&Now<'_>, usize),
+    now: &Now<'_>,
+    least: usize,
     bytes_of: impl for<'j> Fn(&'j Job<'_>) -> Option<&'j [u8]>,
 ) {
     side.clear();

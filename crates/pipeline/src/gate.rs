@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use evener_core::{
-    Account, Cipher, Description, Direction, Engine, EngineError, IgnorePoison, InPlaceJob, Job,
-    Offer, Parcel, Recall, Records, Session, SessionRequest, WipedBuffer,
+    Account, Cipher, Description, Direction, Engine, EngineError, Guarded, IgnorePoison, Job,
+    Offer, Recall, Session, SessionRequest, Shortcuts, WipedBuffer,
 };
 use evener_gate::{Discipline, Gate, GateError, GateOptions, Permit, Scope, Wait};
 
@@ -106,7 +106,7 @@ fn open(engine: String, permits: usize, turns: &Turns) -> Result<Gate, EngineErr
 }
 
 fn unavailable(engine: &str) -> impl Fn(GateError) -> EngineError {
-    move |error| EngineError::Unavailable { engine: engine.to_owned(), reason: error.to_string() }
+    move |error| EngineError::unavailable(error.to_string()).of(engine)
 }
 
 /// This process' permits of the engines of one run.
@@ -199,28 +199,12 @@ impl Session for GatedSession {
         self.session.process(batch)
     }
 
-    fn process_parcel(&mut self, parcel: &mut Parcel) -> Result<(), EngineError> {
-        self.session.process_parcel(parcel)
+    fn shortcuts(&mut self) -> Option<&mut dyn Shortcuts> {
+        self.session.shortcuts()
     }
 
-    fn process_in_place(&mut self, job: &mut InPlaceJob<'_>) -> Result<(), EngineError> {
-        self.session.process_in_place(job)
-    }
-
-    fn process_records(&mut self, records: &mut Records<'_>) -> Result<(), EngineError> {
-        self.session.process_records(records)
-    }
-
-    fn finish(&mut self) -> Result<(), EngineError> {
-        self.session.finish()
-    }
-
-    fn expect_output(&mut self, bytes: usize) {
-        self.session.expect_output(bytes);
-    }
-
-    fn cpu_elsewhere(&self) -> Duration {
-        self.session.cpu_elsewhere()
+    fn guarded(&mut self) -> Option<&mut dyn Guarded> {
+        self.session.guarded()
     }
 }
 
@@ -229,7 +213,6 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::thread;
 
-    use evener_core::Kind;
     use evener_gate::{Scope, snapshot};
 
     use super::*;
@@ -249,7 +232,7 @@ mod tests {
         }
 
         fn offer(&self, _: Cipher, _: Direction) -> Option<Offer> {
-            Some(Offer { depth: 2, holders: Some(1), ..Offer::default() })
+            Some(Offer::new(2).holders(Some(1)))
         }
 
         fn open(&self, _: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
@@ -275,8 +258,7 @@ mod tests {
     }
 
     fn limited() -> Arc<Limited> {
-        let (name, detail) = ("limited".to_owned(), String::new());
-        let description = Description { name, kind: Kind::Module, detail };
+        let description = Description::module("limited");
         Arc::new(Limited { description, open: Arc::default(), seen: Mutex::default() })
     }
 

@@ -310,7 +310,7 @@ impl<'scope, W: Work> Crew<'scope, '_, W> {
     fn give_up(self, number: usize, error: &io::Error) {
         let engine = self.run.seats[number].description().name.clone();
         let reason = format!("no thread can be had for it: {}", shown_error(error));
-        let cause = EngineError::Unavailable { engine: engine.clone(), reason };
+        let cause = EngineError::unavailable(reason).of(&engine);
         let mut statistics =
             WorkerStatistics { engine, worker: number, ..WorkerStatistics::default() };
         statistics.retire(&cause);

@@ -23,9 +23,8 @@ struct Copier {
 
 impl Copier {
     fn new(kind: Kind, threads: usize, each: Duration) -> Copier {
-        let (name, detail) = (format!("{kind:?}"), String::new());
         Copier {
-            description: Description { name, kind, detail },
+            description: Description::new(format!("{kind:?}"), kind),
             threads,
             each,
             done: Arc::default(),
@@ -39,7 +38,7 @@ impl Engine for Copier {
     }
 
     fn offer(&self, _: Cipher, _: Direction) -> Option<Offer> {
-        Some(Offer::default())
+        Some(Offer::new(1))
     }
 
     fn open(&self, _: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
@@ -133,7 +132,7 @@ impl Engine for Opener {
     }
 
     fn offer(&self, _: Cipher, _: Direction) -> Option<Offer> {
-        Some(Offer::default())
+        Some(Offer::new(1))
     }
 
     fn open(&self, _: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
@@ -152,11 +151,7 @@ fn the_cores_do_not_wait_for_the_cpu_time_of_an_opening() {
     let cpu = Copier::new(Kind::Cpu, 0, Duration::from_micros(200));
     let seen = Arc::new(AtomicUsize::new(0));
     let module = Opener {
-        description: Description {
-            name: "opener".to_owned(),
-            kind: Kind::Module,
-            detail: String::new(),
-        },
+        description: Description::module("opener"),
         computes: Duration::from_secs(2),
         by_cores: Arc::clone(&cpu.done),
         seen: Arc::clone(&seen),

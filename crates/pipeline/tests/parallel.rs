@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use evener_core::{
-    Cipher, Description, Direction, Engine, EngineError, InPlaceJob, Iv, Job, Kind, Offer, Outcome,
+    Cipher, Description, Direction, Engine, EngineError, InPlaceJob, Iv, Job, Offer, Outcome,
     Session, SessionRequest,
 };
 use evener_pipeline::Pool;
@@ -28,11 +28,7 @@ struct InverterSession {
 
 fn inverter(jobs: usize, recovers: bool) -> Inverter {
     Inverter {
-        description: Description {
-            name: "inverter".into(),
-            kind: Kind::Cpu,
-            detail: String::new(),
-        },
+        description: Description::cpu("inverter"),
         jobs_left: Arc::new(AtomicUsize::new(jobs)),
         recovers,
         holders: None,
@@ -46,7 +42,7 @@ impl Engine for Inverter {
     }
 
     fn offer(&self, _: Cipher, _: Direction) -> Option<Offer> {
-        Some(Offer { holders: self.holders, ..Offer::default() })
+        Some(Offer::new(1).holders(self.holders))
     }
 
     fn open(&self, _: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
@@ -64,8 +60,7 @@ impl Session for InverterSession {
                 if self.recovers {
                     self.jobs_left.store(usize::MAX, Ordering::SeqCst);
                 }
-                let (engine, reason) = ("inverter".into(), "gone".into());
-                return Err(EngineError::Failed { engine, reason });
+                return Err(EngineError::failed("gone"));
             }
             for (input, output) in job.input.iter().zip(&mut *job.output) {
                 *output = !input;

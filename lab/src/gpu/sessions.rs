@@ -67,10 +67,8 @@ fn perform(
         go.wait();
         let mut bytes = 0;
         for thread in threads {
-            let ended = || EngineError::Failed {
-                engine: engine.description().name.clone(),
-                reason: "a worker's thread ended".to_owned(),
-            };
+            let ended =
+                || EngineError::failed("a worker's thread ended").of(&engine.description().name);
             bytes += thread.join().unwrap_or_else(|_| Err(ended()))?;
         }
         Ok((bytes as f64, begun.elapsed().as_secs_f64(), cpu_time() - cpu))
@@ -101,9 +99,8 @@ impl Worker {
         let buffer = |bytes| engine.buffer(bytes).unwrap_or_else(|| WipedBuffer::zeros(bytes));
         let mut input = buffer(count * message);
         // No cipher's time depends on the bytes; random ones serve as well as any.
-        getrandom::fill(&mut input).map_err(|_| EngineError::Failed {
-            engine: engine.description().name.clone(),
-            reason: "the system has no random numbers".to_owned(),
+        getrandom::fill(&mut input).map_err(|_| {
+            EngineError::failed("the system has no random numbers").of(&engine.description().name)
         })?;
         Ok(Worker {
             session: engine.open(&request)?,
@@ -126,8 +123,7 @@ impl Worker {
         if jobs.iter().all(|job| matches!(job.outcome, Outcome::Done { .. })) {
             return Ok(());
         }
-        let engine = engine.description().name.clone();
-        Err(EngineError::Failed { engine, reason: "it did not encrypt a message".to_owned() })
+        Err(EngineError::failed("it did not encrypt a message").of(&engine.description().name))
     }
 }
 

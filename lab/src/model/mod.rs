@@ -50,8 +50,8 @@ pub fn find(
     complain: fn(&dyn Display),
 ) -> Result<Arc<dyn Engine>, EngineError> {
     let name = format!("{NAME}:{parameters}");
-    let model = probe::read(parameters)
-        .map_err(|reason| EngineError::Unavailable { engine: name.clone(), reason })?;
+    let model =
+        probe::read(parameters).map_err(|reason| EngineError::unavailable(reason).of(&name))?;
     Ok(Arc::new(ModelEngine::new(name, model, inner, complain)))
 }
 
@@ -93,7 +93,7 @@ impl ModelEngine {
             detail => format!("model of {}'s {} ({detail})", machine, engine.name),
         };
         ModelEngine {
-            description: Description { name: name.clone(), kind: engine.kind, detail },
+            description: Description::new(name.clone(), engine.kind).detail(detail),
             cipher,
             direction,
             inner,
@@ -126,14 +126,13 @@ impl Engine for ModelEngine {
         let is_cpu = self.description.kind == Kind::Cpu;
         let depth = if is_cpu { cores() } else { depth };
         let is_modelled = cipher == self.cipher && direction == self.direction;
-        is_modelled.then_some(Offer { depth, batch, bytes, ..Offer::default() })
+        is_modelled.then_some(Offer::new(depth).batch(batch).bytes(bytes))
     }
 
     fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
         let &SessionRequest { cipher, direction, .. } = request;
         if self.offer(cipher, direction).is_none() {
-            let engine = self.description.name.clone();
-            return Err(EngineError::NotOffered { engine, cipher, direction });
+            return Err(EngineError::not_offered(cipher, direction).of(&self.description.name));
         }
         let inner = self.inner.open(request)?;
         Ok(Box::new(ModelSession::new(inner, Arc::clone(&self.shared))))

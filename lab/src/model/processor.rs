@@ -18,9 +18,9 @@ impl Processor {
     /// # Errors
     /// As [`find`](super::find).
     pub fn find(parameters: &str) -> Result<Processor, EngineError> {
-        let engine = format!("{NAME}:{parameters}");
-        let model = probe::read(parameters)
-            .map_err(|reason| EngineError::Unavailable { engine, reason })?;
+        let model = probe::read(parameters).map_err(|reason| {
+            EngineError::unavailable(reason).of(&format!("{NAME}:{parameters}"))
+        })?;
         Ok(Processor { costs: model.engine })
     }
 

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use evener_core::{
-    Cipher, Description, Direction, Engine, EngineError, Job, Kind, Offer, Outcome, Session,
+    Cipher, Description, Direction, Engine, EngineError, Job, Offer, Outcome, Session,
     SessionRequest,
 };
 
@@ -39,7 +39,7 @@ impl Troubled {
     /// Creates a module of this name that works with `inner`.
     pub(super) fn new(name: String, inner: Arc<dyn Engine>, troubles: Troubles) -> Troubled {
         let detail = format!("{} with troubles", inner.description().name);
-        let description = Description { name, kind: Kind::Module, detail };
+        let description = Description::module(name).detail(detail);
         let (batches, is_over) = (Arc::default(), Arc::default());
         Troubled { description, inner, troubles, batches, is_over }
     }
@@ -63,7 +63,7 @@ impl Engine for Troubled {
 
     fn offer(&self, cipher: Cipher, direction: Direction) -> Option<Offer> {
         self.inner.offer(cipher, direction)?;
-        Some(Offer { depth: DEPTH, batch: BATCH, ..Offer::default() })
+        Some(Offer::new(DEPTH).batch(BATCH))
     }
 
     fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
@@ -119,7 +119,7 @@ fn pending_bytes(job: &Job<'_>) -> usize {
 }
 
 fn ended(name: &str) -> EngineError {
-    EngineError::Failed { engine: name.to_owned(), reason: "the measurement is over".to_owned() }
+    EngineError::failed("the measurement is over").of(name)
 }
 
 /// Sleeps until `until`, or for good; returns false if the measurement ends first.

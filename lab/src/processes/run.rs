@@ -109,7 +109,7 @@ fn permits(engine: &str, options: &ProcessesOptions, holders: &Holders) -> Permi
 /// that this process holds no engine when it forks. For CPU engines it is the number of cores plus
 /// one.
 fn holders(engine: &str, options: &ProcessesOptions) -> Result<Holders, EngineError> {
-    let failed = |reason: String| EngineError::Failed { engine: engine.to_owned(), reason };
+    let failed = |reason: String| EngineError::failed(reason).of(engine);
     let shared = SharedWords::new(2).map_err(|cause| failed(cause.to_string()))?;
     let child = sys::fork(|| match crate::find(engine) {
         Ok(found) => {
@@ -130,15 +130,8 @@ fn holders(engine: &str, options: &ProcessesOptions) -> Result<Holders, EngineEr
     let ended = child.and_then(sys::wait).map_err(|cause| failed(cause.to_string()))?;
     let [useful, most] = [0, 1].map(|at| shared.words()[at].load(Ordering::SeqCst) as usize);
     match useful {
-        _ if !ended.0 => {
-            let (engine, reason) = (engine.to_owned(), "it was not found".to_owned());
-            Err(EngineError::Unavailable { engine, reason })
-        }
-        0 => Err(EngineError::NotOffered {
-            engine: engine.to_owned(),
-            cipher: options.cipher,
-            direction: Direction::Encrypt,
-        }),
+        _ if !ended.0 => Err(EngineError::unavailable("it was not found").of(engine)),
+        0 => Err(EngineError::not_offered(options.cipher, Direction::Encrypt).of(engine)),
         useful => Ok(Holders { useful, most }),
     }
 }

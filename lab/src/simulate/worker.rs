@@ -96,7 +96,7 @@ impl Worker {
 /// The number of these jobs that make a batch.
 pub(super) fn batch(profile: &EngineProfile, tasks: &[usize]) -> usize {
     let mean = tasks.iter().sum::<usize>() as f64 / tasks.len().max(1) as f64;
-    batch_of((profile.batch, profile.bytes), mean) as usize
+    batch_of(profile.batch, profile.bytes, mean) as usize
 }
 
 /// The times of a claim's batches.

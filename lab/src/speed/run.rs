@@ -180,10 +180,8 @@ fn contenders(
         };
         let work = match &engine.description().name[..] {
             "openssl" if !options.messages => {
-                let library = Library::load().map_err(|error| EngineError::Failed {
-                    engine: "openssl".to_owned(),
-                    reason: error.to_string(),
-                })?;
+                let library = Library::load()
+                    .map_err(|error| EngineError::failed(error.to_string()).of("openssl"))?;
                 Work::Stream { library, engine: engine.clone() }
             }
             _ => Work::Messages { engine: engine.clone(), reference: reference.clone() },

@@ -129,8 +129,7 @@ impl EngineHandle {
         direction: Direction,
     ) -> Result<OfferFacts, EngineError> {
         let offer = self.engine.offer(cipher, direction).ok_or_else(|| {
-            let engine = self.engine.description().name.clone();
-            EngineError::NotOffered { engine, cipher, direction }
+            EngineError::not_offered(cipher, direction).of(&self.engine.description().name)
         })?;
         Ok(OfferFacts {
             size: size_of::<OfferFacts>(),

@@ -64,8 +64,7 @@ impl Attendant {
             retreats: false,
         };
         let engine = machine::find(&routing.engine, Arc::new(Reference::new(kernel)), watch)?;
-        let unavailable =
-            |reason| EngineError::Unavailable { engine: routing.engine.clone(), reason };
+        let unavailable = |reason| EngineError::unavailable(reason).of(&routing.engine);
         let offers = |work: &Work| {
             let offer = engine.offer(work.cipher(16)?, work.direction())?;
             routing.modes.contains(&work.mode()).then_some((*work, offer))
@@ -110,9 +109,8 @@ impl Attendant {
             self.module.crossovers[work.index()].store(crossover, Ordering::Release);
         }
         if !is_used {
-            let engine = self.engine.description().name.clone();
             let reason = "it is slower than the processor for records of every size";
-            return Err(EngineError::Unavailable { engine, reason: reason.to_owned() });
+            return Err(EngineError::unavailable(reason).of(&self.engine.description().name));
         }
         Ok(())
     }
@@ -141,10 +139,10 @@ impl Attendant {
                     self.close(session);
                     self.module.sessions().closed();
                     if began.elapsed() >= LONGEST_CLOSING {
-                        let engine = self.engine.description().name.clone();
+                        let engine = &self.engine.description().name;
                         let seconds = LONGEST_CLOSING.as_secs_f64();
                         let reason = format!("it did not close a session within {seconds} s");
-                        self.module.fail(&EngineError::Failed { engine, reason });
+                        self.module.fail(&EngineError::failed(reason).of(engine));
                     }
                 }
             }

@@ -269,8 +269,8 @@ fn slow() -> EngineError {
 }
 
 fn failed(reason: String) -> EngineError {
-    let engine = SETTING.get().map_or(String::new(), |(routing, _)| routing.engine.clone());
-    EngineError::Failed { engine, reason }
+    let engine = SETTING.get().map_or("", |(routing, _)| &routing.engine);
+    EngineError::failed(reason).of(engine)
 }
 
 static NEXT: AtomicU64 = AtomicU64::new(0);

@@ -2,8 +2,8 @@
 //! code for GCM and CBC.
 
 use evener_core::{
-    Cipher, Description, Direction, Engine, EngineError, Job, Key, Kind, Mode, Offer, Outcome,
-    Session, SessionRequest,
+    Cipher, Description, Direction, Engine, EngineError, Job, Key, Mode, Offer, Outcome, Session,
+    SessionRequest,
 };
 use evener_lanes::Kernel;
 use evener_lanes::stream::{Chain, Confidential, Gcm, Text};
@@ -19,7 +19,7 @@ pub(super) struct Reference {
 impl Reference {
     pub(super) fn new(kernel: Kernel) -> Reference {
         let detail = kernel.title().to_owned();
-        let description = Description { name: NAME.to_owned(), kind: Kind::Cpu, detail };
+        let description = Description::cpu(NAME).detail(detail);
         Reference { description, kernel }
     }
 }
@@ -32,13 +32,13 @@ impl Engine for Reference {
     fn offer(&self, cipher: Cipher, _direction: Direction) -> Option<Offer> {
         let is_it = |work: &Work| work.cipher(cipher.key_length()) == Some(cipher);
         let is_offered = Work::ALL.iter().any(is_it);
-        is_offered.then_some(Offer::default())
+        is_offered.then_some(Offer::new(1))
     }
 
     fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
         let &SessionRequest { cipher, direction, key } = request;
         if self.offer(cipher, direction).is_none() {
-            return Err(EngineError::NotOffered { engine: NAME.to_owned(), cipher, direction });
+            return Err(EngineError::not_offered(cipher, direction).of(NAME));
         }
         request.check_key()?;
         let of_session = match key {
@@ -69,7 +69,7 @@ impl Session for ReferenceSession {
                 None => None,
             };
             let Some(keyed) = of_job.as_mut().or(self.of_session.as_mut()) else {
-                return Err(EngineError::NoKey { engine: NAME.to_owned() });
+                return Err(EngineError::no_key().of(NAME));
             };
             keyed.transform(job)?;
             job.outcome = Outcome::Done { written: job.input.len() };
@@ -130,7 +130,7 @@ impl Keyed {
 }
 
 fn failed(reason: &str) -> EngineError {
-    EngineError::Failed { engine: NAME.to_owned(), reason: reason.to_owned() }
+    EngineError::failed(reason).of(NAME)
 }
 
 const NAME: &str = "processor";

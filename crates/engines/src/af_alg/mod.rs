@@ -38,15 +38,15 @@ use session::AfAlgSession;
 /// Finds the driver that the parameters name, or the best hardware drivers.
 pub(crate) fn probe(parameters: &str) -> Probe {
     let name = if parameters.is_empty() { NAME.into() } else { format!("{NAME}:{parameters}") };
-    let (engine, parameters) = (name.clone(), parameters.to_owned());
-    probing::one(&name, move |_| {
+    let parameters = parameters.to_owned();
+    probing::one(move |_| {
         let found = match parameters.as_str() {
             "" => probe::best_hardware_drivers(),
             driver => probe::drivers_named(driver),
         };
         match found {
-            Ok(drivers) => Ok(Arc::new(AfAlgEngine::new(engine, drivers))),
-            Err(reason) => Err(EngineError::Unavailable { engine, reason }),
+            Ok(drivers) => Ok(Arc::new(AfAlgEngine::new(name, drivers))),
+            Err(reason) => Err(EngineError::unavailable(reason)),
         }
     })
 }
@@ -61,11 +61,8 @@ impl AfAlgEngine {
     fn new(name: String, drivers: Vec<Driver>) -> AfAlgEngine {
         let details: Vec<_> = drivers.iter().map(Driver::to_string).collect();
         let is_module = drivers.iter().all(Driver::is_hardware);
-        let description = Description {
-            name,
-            kind: if is_module { Kind::Module } else { Kind::Cpu },
-            detail: details.join(", "),
-        };
+        let description = Description::new(name, if is_module { Kind::Module } else { Kind::Cpu })
+            .detail(details.join(", "));
         AfAlgEngine { description, drivers }
     }
 
@@ -82,18 +79,14 @@ impl Engine for AfAlgEngine {
     fn offer(&self, cipher: Cipher, _direction: Direction) -> Option<Offer> {
         let driver = self.driver(cipher)?;
         let depth = if driver.is_hardware() { HARDWARE_DEPTH } else { cores::available_cores() };
-        Some(Offer { depth, ..Offer::default() })
+        Some(Offer::new(depth))
     }
 
     fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
-        let engine = &self.description.name;
         let &SessionRequest { cipher, direction, .. } = request;
-        let driver = self.driver(cipher).ok_or_else(|| EngineError::NotOffered {
-            engine: engine.clone(),
-            cipher,
-            direction,
-        })?;
-        Ok(Box::new(AfAlgSession::open(engine, driver, request)?))
+        let not_offered = || EngineError::not_offered(cipher, direction);
+        let driver = self.driver(cipher).ok_or_else(not_offered)?;
+        Ok(Box::new(AfAlgSession::open(driver, request)?))
     }
 }
 

@@ -15,7 +15,6 @@ use crate::serial::{Stop, perform_each, same};
 
 /// A driver's transform, which holds the key, and the operation socket that jobs go through.
 pub(super) struct AfAlgSession {
-    engine: String,
     driver: String,
     cipher: Cipher,
     direction: Direction,
@@ -32,22 +31,20 @@ pub(super) struct AfAlgSession {
 
 impl AfAlgSession {
     pub(super) fn open(
-        engine: &str,
         driver: &Driver,
         request: &SessionRequest<'_>,
     ) -> Result<AfAlgSession, EngineError> {
         let &SessionRequest { cipher, direction, key } = request;
         request.check_key()?;
-        let unavailable = |reason| EngineError::Unavailable { engine: engine.to_owned(), reason };
         let transform = Transform::bind(driver.interface.name(), &driver.name)
-            .map_err(|error| unavailable(probe::reason(driver, &error)))?;
+            .map_err(|error| EngineError::unavailable(probe::reason(driver, &error)))?;
         if cipher.is_authenticated() {
             transform.set_tag_length(cipher.tag_length()).map_err(|error| {
-                unavailable(format!("the driver refused 16-byte tags: {}", shown_error(&error)))
+                let words = shown_error(&error);
+                EngineError::unavailable(format!("the driver refused 16-byte tags: {words}"))
             })?;
         }
         let mut session = AfAlgSession {
-            engine: engine.to_owned(),
             driver: driver.name.clone(),
             cipher,
             direction,
@@ -87,7 +84,7 @@ impl AfAlgSession {
     /// Opens the operation socket with the job's key, if it is not open.
     fn prepare(&mut self, job: &Job<'_>) -> Result<(), Stop> {
         let Some(key) = job.key.or(self.session_key.as_ref()) else {
-            return Err(EngineError::NoKey { engine: self.engine.clone() }.into());
+            return Err(EngineError::no_key().into());
         };
         if self.operation.is_some() && self.loaded.is(key.bytes()) {
             return Ok(());
@@ -234,8 +231,7 @@ impl AfAlgSession {
     }
 
     fn failed(&self, what: String) -> EngineError {
-        let reason = format!("the driver {} {what}", self.driver);
-        EngineError::Failed { engine: self.engine.clone(), reason }
+        EngineError::failed(format!("the driver {} {what}", self.driver))
     }
 }
 

@@ -81,8 +81,7 @@ impl Engine for Saboteur {
         let &SessionRequest { cipher, direction, key } = request;
         let opens = self.fault == Fault::OpensAnything || self.offer(cipher, direction).is_some();
         if !opens {
-            let engine = self.description().name.clone();
-            return Err(EngineError::NotOffered { engine, cipher, direction });
+            return Err(EngineError::not_offered(cipher, direction));
         }
         let key =
             key.filter(|key| self.fault != Fault::TakesAnyKey || key.len() == cipher.key_length());

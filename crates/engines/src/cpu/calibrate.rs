@@ -132,7 +132,7 @@ fn process(session: &mut dyn Session, batch: &mut [Job<'_>]) -> Result<(), Engin
     let undone = batch.iter().find(|job| !matches!(job.outcome, Outcome::Done { .. }));
     undone.map_or(Ok(()), |job| {
         let reason = format!("a message of its calibration came back as {:?}", job.outcome);
-        Err(EngineError::Failed { engine: NAME.to_owned(), reason })
+        Err(EngineError::failed(reason).of(NAME))
     })
 }
 

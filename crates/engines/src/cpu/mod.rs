@@ -19,8 +19,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use evener_core::{
-    Account, Cipher, Description, Direction, Engine, EngineError, Kind, Offer, Session,
-    SessionRequest, WipedBuffer,
+    Account, Cipher, Description, Direction, Engine, EngineError, Offer, Session, SessionRequest,
+    WipedBuffer,
 };
 use evener_lanes::Kernel;
 
@@ -81,7 +81,7 @@ fn find_lanes(kernel: &str) -> Result<Arc<dyn Engine>, EngineError> {
 }
 
 fn unavailable(reason: String) -> EngineError {
-    EngineError::Unavailable { engine: NAME.to_owned(), reason }
+    EngineError::unavailable(reason).of(NAME)
 }
 
 struct CpuEngine {
@@ -101,7 +101,7 @@ impl CpuEngine {
         if let Some(lanes) = &lanes {
             detail = format!("{detail}; lanes: {}", lanes.description().detail);
         }
-        let description = Description { name: NAME.to_owned(), kind: Kind::Cpu, detail };
+        let description = Description::cpu(NAME).detail(detail);
         CpuEngine { description, openssl, lanes, crossovers }
     }
 

@@ -1,8 +1,6 @@
 //! A session of `openssl` and one of `lanes`.
 
-use std::time::Duration;
-
-use evener_core::{EngineError, InPlaceJob, Job, Outcome, Parcel, Records, Session};
+use evener_core::{EngineError, Guarded, InPlaceJob, Job, Outcome, Records, Session, Shortcuts};
 
 use super::Crossover;
 
@@ -39,10 +37,17 @@ impl Session for CpuSession {
         self.pick(messages, bytes).process(batch)
     }
 
-    fn process_parcel(&mut self, parcel: &mut Parcel) -> Result<(), EngineError> {
-        parcel.through_jobs(self)
+    fn shortcuts(&mut self) -> Option<&mut dyn Shortcuts> {
+        Some(self)
     }
 
+    fn guarded(&mut self) -> Option<&mut dyn Guarded> {
+        None
+    }
+}
+
+#[deny(clippy::missing_trait_methods, reason = "what is not passed on would be lost here")]
+impl Shortcuts for CpuSession {
     fn process_in_place(&mut self, job: &mut InPlaceJob<'_>) -> Result<(), EngineError> {
         let bytes = job.data.len().saturating_sub(job.done);
         self.pick(1, bytes).process_in_place(job)
@@ -53,16 +58,8 @@ impl Session for CpuSession {
         self.pick(layout.count, layout.count.saturating_mul(layout.length)).process_records(records)
     }
 
-    fn finish(&mut self) -> Result<(), EngineError> {
-        self.openssl.finish().and(self.lanes.finish())
-    }
-
     fn expect_output(&mut self, bytes: usize) {
         self.openssl.expect_output(bytes);
         self.lanes.expect_output(bytes);
-    }
-
-    fn cpu_elsewhere(&self) -> Duration {
-        self.openssl.cpu_elsewhere() + self.lanes.cpu_elsewhere()
     }
 }

@@ -63,7 +63,7 @@ struct Failing;
 
 impl Session for Failing {
     fn process(&mut self, _: &mut [Job<'_>]) -> Result<(), EngineError> {
-        Err(EngineError::Failed { engine: "lanes".into(), reason: "as it is to".into() })
+        Err(EngineError::failed("as it is to"))
     }
 }
 

@@ -12,7 +12,6 @@ use crate::kernel::is_gone;
 
 /// The device with the key of the last job.
 pub(super) struct KeyedDevice {
-    engine: String,
     direction: Direction,
     /// The driver's properties when it was probed; every session must have the same.
     service: Service,
@@ -23,20 +22,18 @@ pub(super) struct KeyedDevice {
 
 impl KeyedDevice {
     pub(super) fn open(
-        engine: &str,
         direction: Direction,
         service: &Service,
     ) -> Result<KeyedDevice, EngineError> {
-        let (engine, service) = (engine.to_owned(), service.clone());
-        let device = Some((open(&engine)?, None));
-        Ok(KeyedDevice { engine, direction, service, device, loaded: LoadedKey::none() })
+        let (service, device) = (service.clone(), Some((open()?, None)));
+        Ok(KeyedDevice { direction, service, device, loaded: LoadedKey::none() })
     }
 
     /// Loads this key, if the device has another.
     pub(super) fn load(&mut self, key: &[u8]) -> Result<(), EngineError> {
         let (device, id) = match self.device.take() {
             Some(device) => device,
-            None => (open(&self.engine)?, None),
+            None => (open()?, None),
         };
         let id = match id {
             Some(id) if self.loaded.is(key) => id,
@@ -46,11 +43,11 @@ impl KeyedDevice {
                 // old one ends does not matter.
                 drop(id.map(|id| device.end_session(id)));
                 let started = patiently(|| device.start_session(self.service.cipher, key));
-                let id = started.map_err(|error| self.unavailable(probe::refusal(&error)))?;
+                let id =
+                    started.map_err(|error| EngineError::unavailable(probe::refusal(&error)))?;
                 let facts =
                     patiently(|| device.describe(id)).map_err(|error| self.failed(&error))?;
-                probe::check_session(&self.service, &facts)
-                    .map_err(|reason| self.unavailable(reason))?;
+                probe::check_session(&self.service, &facts).map_err(EngineError::unavailable)?;
                 self.loaded.set(key);
                 id
             }
@@ -95,11 +92,7 @@ impl KeyedDevice {
             }
             _ => format!("the device could not {}: {words}", self.direction),
         };
-        EngineError::Failed { engine: self.engine.clone(), reason }
-    }
-
-    fn unavailable(&self, reason: String) -> EngineError {
-        EngineError::Unavailable { engine: self.engine.clone(), reason }
+        EngineError::failed(reason)
     }
 
     fn patiently(
@@ -111,11 +104,8 @@ impl KeyedDevice {
     }
 }
 
-fn open(engine: &str) -> Result<Device, EngineError> {
-    Device::open().map_err(|error| EngineError::Unavailable {
-        engine: engine.to_owned(),
-        reason: probe::absence(&error),
-    })
+fn open() -> Result<Device, EngineError> {
+    Device::open().map_err(|error| EngineError::unavailable(probe::absence(&error)))
 }
 
 fn closed() -> io::Error {

@@ -32,16 +32,16 @@ use session::CryptodevSession;
 /// Finds the ciphers of the driver that the parameters name, or those of hardware drivers.
 pub(crate) fn probe(parameters: &str) -> Probe {
     let name = if parameters.is_empty() { NAME.into() } else { format!("{NAME}:{parameters}") };
-    let (engine, parameters) = (name.clone(), parameters.to_owned());
-    probing::one(&name, move |waiter| {
+    let parameters = parameters.to_owned();
+    probing::one(move |waiter| {
         let choice = match parameters.as_str() {
             "" => Choice::Hardware,
             ANY => Choice::Any,
             driver => Choice::Driver(driver),
         };
         match probe::services(choice, waiter) {
-            Ok(services) => Ok(Arc::new(CryptodevEngine::new(engine, services))),
-            Err(reason) => Err(EngineError::Unavailable { engine, reason }),
+            Ok(services) => Ok(Arc::new(CryptodevEngine::new(name, services))),
+            Err(reason) => Err(EngineError::unavailable(reason)),
         }
     })
 }
@@ -55,11 +55,8 @@ impl CryptodevEngine {
     fn new(name: String, services: Vec<Service>) -> CryptodevEngine {
         // An engine with both kinds counts as a module.
         let is_module = services.iter().any(|service| service.is_hardware);
-        let description = Description {
-            name,
-            kind: if is_module { Kind::Module } else { Kind::Cpu },
-            detail: Drivers(&services).to_string(),
-        };
+        let description = Description::new(name, if is_module { Kind::Module } else { Kind::Cpu })
+            .detail(Drivers(&services).to_string());
         CryptodevEngine { description, services }
     }
 
@@ -77,18 +74,14 @@ impl Engine for CryptodevEngine {
         let service = self.service(cipher)?;
         let depth = if service.is_hardware { HARDWARE_DEPTH } else { cores::available_cores() };
         let batch = if service.is_asynchronous { bounce::TOGETHER } else { 1 };
-        Some(Offer { depth, batch, ..Offer::default() })
+        Some(Offer::new(depth).batch(batch))
     }
 
     fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
-        let engine = &self.description.name;
         let &SessionRequest { cipher, direction, .. } = request;
-        let service = self.service(cipher).ok_or_else(|| EngineError::NotOffered {
-            engine: engine.clone(),
-            cipher,
-            direction,
-        })?;
-        Ok(Box::new(CryptodevSession::open(engine, service, request)?))
+        let not_offered = || EngineError::not_offered(cipher, direction);
+        let service = self.service(cipher).ok_or_else(not_offered)?;
+        Ok(Box::new(CryptodevSession::open(service, request)?))
     }
 }
 

@@ -13,7 +13,6 @@ use crate::serial::{Stop, perform_each};
 
 /// The device with a key, and buffers for unaligned data.
 pub(super) struct CryptodevSession {
-    engine: String,
     pub(super) cipher: Cipher,
     pub(super) direction: Direction,
     pub(super) alignment: usize,
@@ -27,18 +26,16 @@ pub(super) struct CryptodevSession {
 
 impl CryptodevSession {
     pub(super) fn open(
-        engine: &str,
         service: &Service,
         request: &SessionRequest<'_>,
     ) -> Result<CryptodevSession, EngineError> {
         let &SessionRequest { cipher, direction, key } = request;
         request.check_key()?;
-        let mut device = KeyedDevice::open(engine, direction, service)?;
+        let mut device = KeyedDevice::open(direction, service)?;
         if let Some(key) = key {
             device.load(key.bytes())?;
         }
         Ok(CryptodevSession {
-            engine: engine.to_owned(),
             cipher,
             direction,
             alignment: service.alignment,
@@ -73,7 +70,7 @@ impl CryptodevSession {
     /// Loads the job's key, if the device has another.
     pub(super) fn load_key(&mut self, job: &Job<'_>) -> Result<(), EngineError> {
         match job.key.or(self.session_key.as_ref()) {
-            None => Err(EngineError::NoKey { engine: self.engine.clone() }),
+            None => Err(EngineError::no_key()),
             Some(key) => self.device.load(key.bytes()),
         }
     }
@@ -100,7 +97,7 @@ impl CryptodevSession {
                 "{} bytes of additional data are more than /dev/crypto takes: {LONGEST_AAD}",
                 job.aad.len()
             );
-            return Err(EngineError::Failed { engine: self.engine.clone(), reason }.into());
+            return Err(EngineError::failed(reason).into());
         }
         let length = job.output_length(self.cipher, self.direction);
         let (iv, aad, input) = (job.iv, job.aad, job.input);

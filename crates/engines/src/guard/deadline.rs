@@ -19,12 +19,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use evener_core::{
-    Cipher, Direction, Engine, EngineError, InPlaceJob, Job, Outcome, Parcel, Recall, Records,
-    Session, SessionRequest,
+    Cipher, Direction, Engine, EngineError, Guarded, Job, Outcome, Parcel, Recall, Session,
+    SessionRequest, Shortcuts,
 };
 
 use super::helper::{
-    NAME, PANICKED, Thread, failed, have_drivers_step_back, missed, no_thread, thread_cpu_time,
+    NAME, PANICKED, Thread, have_drivers_step_back, missed, no_thread, thread_cpu_time,
 };
 use super::left::{Busy, begin_closing, end_closing};
 use super::lending::buffer_within;
@@ -72,7 +72,7 @@ impl HelperSession {
             direction,
             deadline,
             lends: engine.offer(cipher, direction).is_some_and(|offer| offer.bytes > 0),
-            channels: Some(channels.map_err(|error| no_thread(engine, &error))?),
+            channels: Some(channels.map_err(|error| no_thread(&error))?),
             thread,
             recall,
             copies: Parcel::default(),
@@ -85,7 +85,7 @@ impl HelperSession {
     fn wait(&mut self, bytes: u64) -> Result<Parcel, EngineError> {
         let limit = self.deadline.saturating_add(longest_work(bytes));
         let Some((_, replies)) = &self.channels else {
-            return Err(failed(&self.engine, "it was left behind".to_owned()));
+            return Err(EngineError::failed("it was left behind"));
         };
         if self.recall.is_some() {
             self.step_back_if_it_computes(replies, bytes, limit);
@@ -98,7 +98,7 @@ impl HelperSession {
             Err(why) => {
                 self.channels = None;
                 self.thread.step_back();
-                Err(missed(&self.engine, "finish a batch", limit, why))
+                Err(missed("finish a batch", limit, why))
             }
         }
     }
@@ -151,13 +151,24 @@ impl Session for HelperSession {
             *lends = lent.is_ok();
             lent.unwrap_or_default()
         };
-        pack(&mut copies, batch, (self.cipher, self.direction), &mut lend);
+        pack(&mut copies, batch, self.cipher, self.direction, &mut lend);
         let result = self.process_there(&mut copies);
         unpack(&copies, batch);
         self.copies = copies;
         result
     }
 
+    /// The data is copied at once, so there is nothing to gain.
+    fn shortcuts(&mut self) -> Option<&mut dyn Shortcuts> {
+        None
+    }
+
+    fn guarded(&mut self) -> Option<&mut dyn Guarded> {
+        Some(self)
+    }
+}
+
+impl Guarded for HelperSession {
     fn process_parcel(&mut self, parcel: &mut Parcel) -> Result<(), EngineError> {
         // Settled jobs already have results, which must not be left behind.
         let is_new = parcel.outcomes().iter().all(|outcome| *outcome == Outcome::Pending);
@@ -167,23 +178,7 @@ impl Session for HelperSession {
         parcel.through_jobs(self)
     }
 
-    fn process_in_place(&mut self, job: &mut InPlaceJob<'_>) -> Result<(), EngineError> {
-        job.through_scratch(self)
-    }
-
-    fn process_records(&mut self, records: &mut Records<'_>) -> Result<(), EngineError> {
-        records.through_jobs(self)
-    }
-
-    /// The helper has the engine's own session, which verifies nothing.
-    fn finish(&mut self) -> Result<(), EngineError> {
-        Ok(())
-    }
-
-    /// The output is copied at once, so the hint is of no use.
-    fn expect_output(&mut self, _bytes: usize) {}
-
-    fn cpu_elsewhere(&self) -> Duration {
+    fn cpu_elsewhere(&mut self) -> Duration {
         self.cpu
     }
 }
@@ -265,7 +260,7 @@ fn start(
                 }
                 Err(_) => {
                     kept.push(parcel);
-                    Err(failed(&engine, PANICKED.to_owned()))
+                    Err(EngineError::failed(PANICKED))
                 }
             };
             // After the deadline the caller takes no reply, and `send` returns it.
@@ -292,7 +287,7 @@ fn start(
 mod tests {
     use std::fs;
 
-    use evener_core::{Description, Iv, Key, Kind, Offer, PlacedJob, WipedBuffer};
+    use evener_core::{Description, Iv, Key, Offer, PlacedJob, WipedBuffer};
 
     use super::*;
     use crate::guard::helper::LOWEST;
@@ -326,8 +321,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_is_left_behind_lets_others_go_first() {
-        let (name, detail) = ("hanging".to_owned(), String::new());
-        let description = Description { name, kind: Kind::Module, detail };
+        let description = Description::module("hanging");
         let engine: Arc<dyn Engine> = Arc::new(Hanging(description));
         let (cipher, direction) = (Cipher::Aes128Ctr, Direction::Encrypt);
         let request = SessionRequest { cipher, direction, key: None };
@@ -349,8 +343,7 @@ mod tests {
 
     #[test]
     fn a_recall_ends_all_waits_and_is_no_fault() {
-        let (name, detail) = ("hanging".to_owned(), String::new());
-        let description = Description { name, kind: Kind::Module, detail };
+        let description = Description::module("hanging");
         let hanging: Arc<dyn Engine> = Arc::new(Hanging(description));
         let (cipher, direction) = (Cipher::Aes128Ctr, Direction::Encrypt);
         let request = SessionRequest { cipher, direction, key: None };

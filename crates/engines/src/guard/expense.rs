@@ -58,12 +58,7 @@ impl Expense {
 
 /// The size of a job for this purpose, in bytes. A short job costs more than its bytes.
 pub(super) fn size(job: &Job<'_>) -> u64 {
-    size_of(job.aad.len() + job.input.len())
-}
-
-/// As [`size`], for a record of this many bytes.
-pub(super) fn size_of(bytes: usize) -> u64 {
-    (bytes as u64).saturating_add(CALL)
+    ((job.aad.len() + job.input.len()) as u64).saturating_add(CALL)
 }
 
 /// The part of a core's time that recomputing every job may take.

@@ -1,10 +1,10 @@
 //! A thread that works in an engine and may be left behind.
 
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-use evener_core::{Engine, EngineError, IgnorePoison};
+use evener_core::{EngineError, IgnorePoison};
 use rustix::process::Pid;
 use rustix::thread::gettid;
 use rustix::time::{ClockId, clock_gettime};
@@ -109,31 +109,21 @@ pub(super) fn thread_cpu_time() -> Duration {
 pub(super) const STACK: usize = 16 << 10;
 
 /// The error of a wait without an answer.
-pub(super) fn missed(
-    engine: &Arc<dyn Engine>,
-    action: &str,
-    limit: Duration,
-    why: Missed,
-) -> EngineError {
+pub(super) fn missed(action: &str, limit: Duration, why: Missed) -> EngineError {
     match why {
-        Missed::Gone => failed(engine, PANICKED.to_owned()),
-        Missed::Recalled => EngineError::Interrupted { engine: engine.description().name.clone() },
+        Missed::Gone => EngineError::failed(PANICKED),
+        Missed::Recalled => EngineError::Interrupted { engine: String::new() },
         Missed::Late => {
             let seconds = limit.as_secs_f64();
-            failed(engine, format!("it did not {action} within {seconds} s and was left behind"))
+            EngineError::failed(format!(
+                "it did not {action} within {seconds} s and was left behind"
+            ))
         }
     }
 }
 
-pub(super) fn failed(engine: &Arc<dyn Engine>, reason: String) -> EngineError {
-    EngineError::Failed { engine: engine.description().name.clone(), reason }
-}
-
-pub(super) fn no_thread(engine: &Arc<dyn Engine>, error: &io::Error) -> EngineError {
-    EngineError::Unavailable {
-        engine: engine.description().name.clone(),
-        reason: format!("no thread could be started for it: {error}"),
-    }
+pub(super) fn no_thread(error: &io::Error) -> EngineError {
+    EngineError::unavailable(format!("no thread could be started for it: {error}"))
 }
 
 pub(super) const PANICKED: &str = "its thread panicked";
@@ -141,7 +131,7 @@ pub(super) const PANICKED: &str = "its thread panicked";
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
-    use std::sync::mpsc;
+    use std::sync::{Arc, mpsc};
     use std::thread;
 
     use super::*;

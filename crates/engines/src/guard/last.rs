@@ -25,29 +25,21 @@ impl LastJob {
     /// Keeps a job that is done.
     pub(super) fn keep(&mut self, job: &Job<'_>, written: usize) {
         let result = job.output.get(..written).unwrap_or_default();
-        self.keep_parts((job.iv, job.key, job.padding), job.aad, job.input, result);
-        if let Some(copied) = &mut self.job {
-            copied.room = job.output.len();
-        }
-    }
-
-    /// As [`LastJob::keep`], for a record.
-    pub(super) fn keep_parts(
-        &mut self,
-        (iv, key, padding): (Iv, Option<&Key>, Padding),
-        aad: &[u8],
-        input: &[u8],
-        result: &[u8],
-    ) {
-        self.bytes.ensure(aad.len() + input.len() + result.len());
+        self.bytes.ensure(job.aad.len() + job.input.len() + result.len());
         let mut begin = 0;
-        for part in [aad, input, result] {
+        for part in [job.aad, job.input, result] {
             self.bytes[begin..begin + part.len()].copy_from_slice(part);
             begin += part.len();
         }
-        let (aad, input, result) = (aad.len(), input.len(), result.len());
-        let room = result;
-        self.job = Some(Copied { iv, key: key.cloned(), padding, aad, input, result, room });
+        self.job = Some(Copied {
+            iv: job.iv,
+            key: job.key.cloned(),
+            padding: job.padding,
+            aad: job.aad.len(),
+            input: job.input.len(),
+            result: result.len(),
+            room: job.output.len(),
+        });
     }
 
     /// Drops the copy, because a later job was verified or the copy must not be used.

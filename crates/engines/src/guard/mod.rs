@@ -221,7 +221,7 @@ impl Guarded {
         })?;
         let Some(session) = opened else {
             let fault = Fault::KnownAnswer { unverified: self.service.unverified() };
-            return Err(self.service.end(fault.in_engine(self.service.engine())));
+            return Err(self.service.end(fault.into()));
         };
         self.service.serves();
         Ok(session)
@@ -272,7 +272,7 @@ impl Engine for Guarded {
                 self.service.end(error);
                 None
             }
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.of(self.service.engine())),
         };
         let service = Arc::clone(&self.service);
         let guarded = GuardedSession::new(session, reference, request, self.watch, service);
@@ -290,9 +290,9 @@ impl Engine for Guarded {
             Some(deadline) => match buffer_within(&self.engine, bytes, deadline) {
                 Ok(buffer) => buffer,
                 Err(Late) => {
-                    let engine = self.engine.description().name.clone();
-                    let reason = format!("it gave no memory within {} s", deadline.as_secs_f64());
-                    self.service.end(EngineError::Failed { engine, reason });
+                    let seconds = deadline.as_secs_f64();
+                    let reason = format!("it gave no memory within {seconds} s");
+                    self.service.end(EngineError::failed(reason));
                     None
                 }
             },

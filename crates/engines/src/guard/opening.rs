@@ -8,7 +8,7 @@ use evener_core::{
     WipedBuffer, wipe_stack,
 };
 
-use super::helper::{NAME, STACK, Thread, failed, have_drivers_step_back, missed, no_thread};
+use super::helper::{NAME, STACK, Thread, have_drivers_step_back, missed, no_thread};
 use super::known_answers;
 use super::left::Busy;
 use crate::foreign;
@@ -26,7 +26,7 @@ pub(super) fn open(
 ) -> Opened {
     let recall = Recall::heeded();
     let busy = recall.as_ref().map(|recall| Busy::enter(engine, recall, deadline));
-    let busy = busy.transpose().map_err(|why| missed(engine, "open", deadline, why))?;
+    let busy = busy.transpose().map_err(|why| missed("open", deadline, why))?;
     let &SessionRequest { cipher, direction, key } = request;
     let opening = Opening {
         engine: Arc::clone(engine),
@@ -40,7 +40,7 @@ pub(super) fn open(
     wipe_stack::<STACK>();
     let thread: Arc<Thread> = Arc::default();
     let opened = start_opening(opening, busy, Arc::clone(&thread), recall.as_ref());
-    let opened = opened.map_err(|error| no_thread(engine, &error))?;
+    let opened = opened.map_err(|error| no_thread(&error))?;
     if recall.is_some() && !brief.spend(|time| opened.is_full_within(time)) {
         thread.step_back();
         let begun = Instant::now();
@@ -53,7 +53,7 @@ pub(super) fn open(
     }
     opened.receive(deadline).unwrap_or_else(|why| {
         thread.step_back();
-        Err(missed(engine, "open", deadline, why))
+        Err(missed("open", deadline, why))
     })
 }
 
@@ -142,7 +142,7 @@ impl Opening {
             Err(error @ (EngineError::Failed { .. } | EngineError::Unavailable { .. })) => {
                 Err(error)
             }
-            Err(error) => Err(failed(&engine, error.to_string())),
+            Err(error) => Err(EngineError::failed(error.to_string())),
         }
     }
 }

@@ -9,7 +9,8 @@ pub(super) type Lend<'a> = dyn FnMut(usize) -> Option<WipedBuffer> + 'a;
 pub(super) fn pack(
     parcel: &mut Parcel,
     batch: &[Job<'_>],
-    (cipher, direction): (Cipher, Direction),
+    cipher: Cipher,
+    direction: Direction,
     lend: &mut Lend<'_>,
 ) {
     let room = |job: &Job<'_>| job.output_length(cipher, direction).min(job.output.len());

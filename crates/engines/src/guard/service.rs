@@ -57,7 +57,8 @@ impl Service {
 
     /// Takes the engine out of service. Returns the cause: the first fault, or the first wrong
     /// result, which tells more about earlier jobs.
-    pub(super) fn end(&self, mut cause: EngineError) -> EngineError {
+    pub(super) fn end(&self, cause: EngineError) -> EngineError {
+        let mut cause = cause.of(&self.engine);
         let mut known = self.lock();
         // Set before the jobs in doubt are counted, so that a session that adds jobs sees it.
         self.ended.store(true, Ordering::SeqCst);

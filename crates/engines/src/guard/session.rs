@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use evener_core::{
-    Cipher, Direction, EngineError, InPlaceJob, Job, Outcome, Padding, Parcel, Recall, Records,
-    Rejection, Session, SessionRequest, Verification, WipedBuffer, wipe,
+    Cipher, Direction, EngineError, Guarded, Job, Outcome, Padding, Parcel, Recall, Session,
+    SessionRequest, Shortcuts, Verification, WipedBuffer, wipe,
 };
 
 use super::Watch;
@@ -125,37 +125,20 @@ impl GuardedSession {
         self.hand_on(examined.map_err(|fault| self.end(fault))?)
     }
 
-    fn process_records_guarded(&mut self, records: &mut Records<'_>) -> Result<(), EngineError> {
-        self.service.check()?;
-        let before = (records.done(), records.rejected().len());
-        let Some(inner) = &mut self.inner else { return Err(gone(&self.service)) };
-        let begun = Instant::now();
-        inner.process_records(records).map_err(|error| self.judge(error, self.has_key))?;
-        if let Some(expense) = &mut self.expense {
-            let count = records.layout().count.saturating_sub(before.0) as u64;
-            let size = expense::size_of(records.layout().length);
-            expense.done(count.saturating_mul(size), begun.elapsed());
-        }
-        let examined = self.examine_records(records, before).map_err(|fault| self.end(fault))?;
-        self.hand_on(examined)
-    }
-
     /// Errors of the caller are not faults of the engine; all others are. If every job has its key,
     /// only a recall counts as the caller's.
     fn judge(&self, error: EngineError, are_keyed: bool) -> EngineError {
+        let error = error.of(self.service.engine());
         match is_callers(&error) {
             _ if is_recalled(&error) => error,
-            true if are_keyed => {
-                let (engine, reason) = (self.service.engine().to_owned(), error.to_string());
-                self.service.end(EngineError::Failed { engine, reason })
-            }
+            true if are_keyed => self.service.end(EngineError::failed(error.to_string())),
             true => error,
             false => self.service.end(error),
         }
     }
 
     fn end(&self, fault: Fault) -> EngineError {
-        self.service.end(fault.in_engine(self.service.engine()))
+        self.service.end(fault.into())
     }
 
     fn hand_on(&mut self, examined: Examined) -> Result<(), EngineError> {
@@ -207,66 +190,6 @@ impl GuardedSession {
             self.last.keep(&batch[at], written);
         }
         Ok(examined)
-    }
-
-    /// As [`GuardedSession::examine`], for the records that this call has done.
-    fn examine_records(
-        &mut self,
-        records: &Records<'_>,
-        (done, rejected): (usize, usize),
-    ) -> Result<Examined, Fault> {
-        let layout = *records.layout();
-        if records.done() < layout.count {
-            return Err(Fault::Undone);
-        }
-        let mut examined = Examined::default();
-        let mut refused = records.rejected().get(rejected..).unwrap_or_default().iter().peekable();
-        let mut last = None;
-        for record in done..layout.count {
-            if let Some(&(_, rejection)) = refused.next_if(|&&(number, _)| number == record) {
-                let outcome = Outcome::Rejected(rejection);
-                examined.count(self.verify_record(records, record, outcome)?);
-                continue;
-            }
-            let is_verified = (self.sampling.draw() || self.is_every_job_due()) && {
-                let written = result_length(records);
-                self.verify_record(records, record, Outcome::Done { written })?
-            };
-            examined.count(is_verified);
-            last = Some(record).filter(|_| !is_verified);
-            if is_verified {
-                self.last.forget();
-            }
-        }
-        if let Some((iv, input, output)) = last.and_then(|record| records.record(record))
-            && self.can_verify()
-        {
-            let result = output.get(..result_length(records)).unwrap_or_default();
-            self.last.keep_parts((iv, None, layout.padding), &[], input, result);
-        }
-        Ok(examined)
-    }
-
-    /// Recomputes a record and compares the results. Returns whether that was possible.
-    fn verify_record(
-        &mut self,
-        records: &Records<'_>,
-        record: usize,
-        outcome: Outcome,
-    ) -> Result<bool, Fault> {
-        let Some((iv, input, output)) = records.record(record) else { return Ok(false) };
-        let mut copy = WipedBuffer::zeros(output.len());
-        copy.copy_from_slice(output);
-        let padding = records.layout().padding;
-        // A record must decrypt to the common length; the reference engine does not know that rule.
-        let is_of_length = |reference: &Outcome| match *reference {
-            Outcome::Done { written } => written == result_length(records),
-            _ => true,
-        };
-        let job = Job { padding, outcome, ..Job::new(iv, input, &mut copy) };
-        let Some(due) = self.compute_again(&job) else { return Ok(false) };
-        let due = if is_of_length(&due) { due } else { Outcome::Rejected(Rejection::Padding) };
-        self.compare(&job, due).map(|()| true)
     }
 
     /// Returns whether recomputing every job costs next to nothing. Verifying the first job of a
@@ -354,26 +277,29 @@ impl Session for GuardedSession {
         self.process_checked(batch)
     }
 
+    fn shortcuts(&mut self) -> Option<&mut dyn Shortcuts> {
+        Some(self)
+    }
+
+    fn guarded(&mut self) -> Option<&mut dyn Guarded> {
+        Some(self)
+    }
+}
+
+/// Records are checked as jobs. A message in place goes through a buffer, because replaced bytes
+/// can't be recomputed.
+impl Shortcuts for GuardedSession {
+    fn expect_output(&mut self, bytes: usize) {
+        for session in self.inner.iter_mut().chain(&mut self.reference) {
+            session.expect_output(bytes);
+        }
+    }
+}
+
+#[deny(clippy::missing_trait_methods, reason = "what is not passed on would be lost here")]
+impl Guarded for GuardedSession {
     fn process_parcel(&mut self, parcel: &mut Parcel) -> Result<(), EngineError> {
         self.process_checked(parcel)
-    }
-
-    /// Works piece by piece through a buffer, because replaced bytes can't be recomputed.
-    fn process_in_place(&mut self, job: &mut InPlaceJob<'_>) -> Result<(), EngineError> {
-        job.through_scratch(self)
-    }
-
-    fn process_records(&mut self, records: &mut Records<'_>) -> Result<(), EngineError> {
-        if self.is_apart {
-            return records.through_jobs(self);
-        }
-        let before = records.done();
-        let Err(cause) = self.process_records_guarded(records) else { return Ok(()) };
-        records.back_to(before);
-        let undone = records.layout().count - before;
-        self.retreat(cause)?.process_records(records)?;
-        self.service.retreated(undone as u64);
-        Ok(())
     }
 
     fn finish(&mut self) -> Result<(), EngineError> {
@@ -397,14 +323,8 @@ impl Session for GuardedSession {
         }
     }
 
-    fn expect_output(&mut self, bytes: usize) {
-        for session in self.inner.iter_mut().chain(&mut self.reference) {
-            session.expect_output(bytes);
-        }
-    }
-
-    fn cpu_elsewhere(&self) -> Duration {
-        self.inner.as_ref().map_or(Duration::ZERO, |inner| inner.cpu_elsewhere())
+    fn cpu_elsewhere(&mut self) -> Duration {
+        self.inner.as_mut().map_or(Duration::ZERO, |inner| inner.cpu_elsewhere())
     }
 }
 
@@ -459,15 +379,6 @@ impl Batch for Parcel {
     }
 }
 
-/// The length of a correct result of a record.
-fn result_length(records: &Records<'_>) -> usize {
-    let layout = records.layout();
-    match records.direction() {
-        Direction::Encrypt => layout.output_length(records.cipher(), Direction::Encrypt),
-        Direction::Decrypt => layout.length,
-    }
-}
-
 /// Errors that are no fault of the engine.
 fn is_callers(error: &EngineError) -> bool {
     use EngineError::{HoldsKey, Interrupted, KeyLength, NoKey, NotOffered};
@@ -485,8 +396,7 @@ fn is_recalled(error: &EngineError) -> bool {
 
 /// The error of an engine that failed when it opened a session.
 fn gone(service: &Service) -> EngineError {
-    let reason = "it is out of service".to_owned();
-    EngineError::Failed { engine: service.engine().to_owned(), reason }
+    EngineError::failed("it is out of service").of(service.engine())
 }
 
 /// A fault of an engine that reported success.
@@ -498,12 +408,11 @@ pub(super) enum Fault {
     KnownAnswer { unverified: u64 },
 }
 
-impl Fault {
-    pub(super) fn in_engine(self, engine: &str) -> EngineError {
-        let engine = engine.to_owned();
-        let reason = match self {
+impl From<Fault> for EngineError {
+    fn from(fault: Fault) -> EngineError {
+        let reason = match fault {
             Fault::Wrong { unverified } | Fault::KnownAnswer { unverified: unverified @ 1.. } => {
-                return EngineError::WrongResult { engine, unverified };
+                return EngineError::WrongResult { engine: String::new(), unverified };
             }
             Fault::Undone => "it left a job undone".to_owned(),
             Fault::Length { written, due } => {
@@ -513,6 +422,6 @@ impl Fault {
                 "it failed the test with known answers and was not used".to_owned()
             }
         };
-        EngineError::Failed { engine, reason }
+        EngineError::failed(reason)
     }
 }

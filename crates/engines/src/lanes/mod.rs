@@ -17,7 +17,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use evener_core::{
-    Cipher, Description, Direction, Engine, EngineError, Kind, Mode, Offer, Session, SessionRequest,
+    Cipher, Description, Direction, Engine, EngineError, Mode, Offer, Session, SessionRequest,
 };
 
 use evener_lanes::Kernel;
@@ -36,7 +36,7 @@ struct LanesEngine {
 
 impl LanesEngine {
     fn new(name: String, detail: String, kernel: Kernel) -> LanesEngine {
-        let description = Description { name, kind: Kind::Cpu, detail };
+        let description = Description::cpu(name).detail(detail);
         LanesEngine { description, kernel, depth: cores::available_cores() }
     }
 }
@@ -55,11 +55,7 @@ impl Engine for LanesEngine {
             (Mode::Cbc, Direction::Encrypt) => 4 * self.kernel.lanes(),
             _ => 16,
         };
-        self.kernel.does(cipher, direction).then_some(Offer {
-            depth: self.depth,
-            batch,
-            ..Offer::default()
-        })
+        self.kernel.does(cipher, direction).then_some(Offer::new(self.depth).batch(batch))
     }
 
     fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
@@ -72,10 +68,7 @@ impl Engine for LanesEngine {
 /// # Errors
 /// [`EngineError::Unavailable`] on a CPU that can run no kernel.
 pub fn engine() -> Result<Arc<dyn Engine>, EngineError> {
-    let absent = || EngineError::Unavailable {
-        engine: NAME.to_owned(),
-        reason: "nothing was found".to_owned(),
-    };
+    let absent = || EngineError::unavailable("nothing was found").of(NAME);
     probe("")?.into_iter().next().ok_or_else(absent)
 }
 

@@ -13,7 +13,7 @@ use evener_lanes::Kernel;
 /// The parameter, if any, names the kernel instead, as in `lanes:vaes-avx2`.
 pub(crate) fn probe(parameters: &str) -> Found {
     let available = evener_lanes::available();
-    let unavailable = |reason| Err(EngineError::Unavailable { engine: NAME.to_owned(), reason });
+    let unavailable = |reason| Err(EngineError::unavailable(reason).of(NAME));
     if available.is_empty() {
         let has = features::of_this_processor().map(|features| format!(" (it has {features})"));
         return unavailable(format!(

@@ -2,7 +2,7 @@
 
 use evener_core::{
     Cipher, Direction, EngineError, InPlaceJob, Job, Outcome, Records, Rejection, Session,
-    SessionRequest,
+    SessionRequest, Shortcuts,
 };
 
 use evener_lanes::{Kernel, Prepared};
@@ -22,18 +22,11 @@ impl LanesSession {
         request: &SessionRequest<'_>,
     ) -> Result<LanesSession, EngineError> {
         let &SessionRequest { cipher, direction, key } = request;
-        let expected = cipher.key_length();
-        if let Some(key) = key.filter(|key| key.len() != expected) {
-            return Err(EngineError::KeyLength { cipher, expected, actual: key.len() });
-        }
-        let engine = engine.to_owned();
-        match kernel.prepare(cipher, direction, key) {
-            Some(prepared) => {
-                let has_key = key.is_some();
-                Ok(LanesSession { engine, cipher, direction, prepared, has_key })
-            }
-            None => Err(EngineError::NotOffered { engine, cipher, direction }),
-        }
+        request.check_key()?;
+        let not_offered = || EngineError::not_offered(cipher, direction).of(engine);
+        let prepared = kernel.prepare(cipher, direction, key).ok_or_else(not_offered)?;
+        let (engine, has_key) = (engine.to_owned(), key.is_some());
+        Ok(LanesSession { engine, cipher, direction, prepared, has_key })
     }
 }
 
@@ -42,11 +35,17 @@ impl Session for LanesSession {
         self.prepared.process(batch);
         // With a session key the kernel leaves no job undone, so no second pass is needed.
         if !self.has_key && batch.iter().any(|job| job.outcome == Outcome::Pending) {
-            return Err(EngineError::NoKey { engine: self.engine.clone() });
+            return Err(EngineError::no_key().of(&self.engine));
         }
         Ok(())
     }
 
+    fn shortcuts(&mut self) -> Option<&mut dyn Shortcuts> {
+        Some(self)
+    }
+}
+
+impl Shortcuts for LanesSession {
     fn process_in_place(&mut self, job: &mut InPlaceJob<'_>) -> Result<(), EngineError> {
         let is_pending = job.outcome == Outcome::Pending;
         if is_pending && (job.cipher, job.direction) != (self.cipher, self.direction) {

@@ -87,7 +87,7 @@ impl Measurement<'_> {
             };
             let workers = workers.map_err(|error| without_thread(engine, &error))?;
             let runs: Vec<_> = workers.into_iter().map(join).collect();
-            Ok((runs, beside))
+            Ok::<_, EngineError>((runs, beside))
         })?;
         // If one of several workers failed, the others were called off.
         let runs: Vec<Option<Run>> = runs.into_iter().collect::<Result<_, _>>()?;
@@ -222,7 +222,7 @@ impl Worker<'_> {
             return Ok(());
         }
         let reason = format!("a job came back as {:?}", batch[0].outcome);
-        Err(EngineError::Failed { engine: self.engine.description().name.clone(), reason })
+        Err(EngineError::failed(reason).of(&self.engine.description().name))
     }
 }
 
@@ -241,17 +241,12 @@ struct Ready {
 }
 
 fn ended(engine: &dyn Engine) -> EngineError {
-    EngineError::Failed {
-        engine: engine.description().name.clone(),
-        reason: "a worker's thread ended".to_owned(),
-    }
+    EngineError::failed("a worker's thread ended").of(&engine.description().name)
 }
 
 fn without_thread(engine: &dyn Engine, error: &io::Error) -> EngineError {
-    EngineError::Unavailable {
-        engine: engine.description().name.clone(),
-        reason: format!("no thread can be had to measure it: {}", shown_error(error)),
-    }
+    EngineError::unavailable(format!("no thread can be had to measure it: {}", shown_error(error)))
+        .of(&engine.description().name)
 }
 
 /// The calling thread's CPU time.
@@ -303,8 +298,7 @@ mod tests {
 
         fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
             if self.opened.swap(true, Ordering::Relaxed) {
-                let engine = self.description().name.clone();
-                return Err(EngineError::Failed { engine, reason: "no second session".to_owned() });
+                return Err(EngineError::failed("no second session").of(&self.description().name));
             }
             self.inner.open(request)
         }

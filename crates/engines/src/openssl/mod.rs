@@ -30,7 +30,7 @@ pub(crate) fn probe(parameters: &str) -> Probe {
     }
     let name = format!("{NAME}:{parameters}");
     let (engine, parameters) = (name.clone(), parameters.to_owned());
-    probing::one(&name, move |_| match provider::find(&engine, &parameters) {
+    probing::one(move |_| match provider::find(&engine, &parameters) {
         Ok((library, kind, detail)) => Ok(Arc::new(OpensslEngine::new(library, kind, detail))),
         Err(reason) => Err(unavailable(&engine, reason)),
     })
@@ -67,8 +67,8 @@ impl OpensslEngine {
         let cores = cores::available_cores();
         let depth = if kind == Kind::Cpu { cores } else { cores.max(LEAST_MODULE_DEPTH) };
         OpensslEngine {
-            description: Description { name: library.engine().to_owned(), kind, detail },
-            offer: Offer { depth, ..Offer::default() },
+            description: Description::new(library.engine(), kind).detail(detail),
+            offer: Offer::new(depth),
             library: Arc::new(library),
         }
     }
@@ -99,11 +99,11 @@ fn version() -> String {
 }
 
 fn failed(engine: &str, error: &dyn fmt::Display) -> EngineError {
-    EngineError::Failed { engine: engine.to_owned(), reason: error.to_string() }
+    EngineError::failed(error.to_string()).of(engine)
 }
 
 fn unavailable(engine: &str, reason: String) -> EngineError {
-    EngineError::Unavailable { engine: engine.to_owned(), reason }
+    EngineError::unavailable(reason).of(engine)
 }
 
 /// A provider does not report how many requests its device serves at once. With two workers, one

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use evener_core::{
     Cipher, Direction, EngineError, InPlaceJob, Iv, Job, Key, LoadedKey, Mode, Outcome, Padding,
-    Rejection, Session, SessionRequest, padding, wipe,
+    Rejection, Session, SessionRequest, Shortcuts, padding, wipe,
 };
 use zeroize::Zeroizing;
 
@@ -30,11 +30,9 @@ impl OpensslSession {
         request: &SessionRequest<'_>,
     ) -> Result<OpensslSession, EngineError> {
         let &SessionRequest { cipher, direction, key } = request;
-        let algorithm = library.algorithm(cipher).ok_or_else(|| EngineError::NotOffered {
-            engine: library.engine().to_owned(),
-            cipher,
-            direction,
-        })?;
+        let algorithm = library
+            .algorithm(cipher)
+            .ok_or_else(|| EngineError::not_offered(cipher, direction).of(library.engine()))?;
         request.check_key()?;
         let context = Context::new(cipher, algorithm, direction, library.buffers());
         Ok(OpensslSession {
@@ -146,7 +144,7 @@ impl OpensslSession {
     }
 
     fn start_with(&mut self, key: Option<&Key>, iv: &Iv) -> Result<(), Stop> {
-        let no_key = || EngineError::NoKey { engine: self.library.engine().to_owned() };
+        let no_key = || EngineError::no_key().of(self.library.engine());
         let key = key.or(self.session_key.as_ref()).ok_or_else(no_key)?.bytes();
         if self.loaded.is(key) {
             return Ok(self.context.start(None, iv.bytes())?);
@@ -171,6 +169,12 @@ impl Session for OpensslSession {
         perform_each(batch, |job| self.perform(job).map_err(|stop| self.abandon(job, stop)))
     }
 
+    fn shortcuts(&mut self) -> Option<&mut dyn Shortcuts> {
+        Some(self)
+    }
+}
+
+impl Shortcuts for OpensslSession {
     fn process_in_place(&mut self, job: &mut InPlaceJob<'_>) -> Result<(), EngineError> {
         if job.outcome != Outcome::Pending {
             return Ok(());

@@ -18,13 +18,20 @@ use cryptoki_sys::{CK_KEY_TYPE, CK_OBJECT_HANDLE, CK_SLOT_ID, CK_TOKEN_INFO};
 use evener_core::{Cipher, Direction, IgnorePoison, shown, shown_error};
 use zeroize::Zeroizing;
 
-use super::Attendance;
 use super::mechanism::takes_key;
 use super::refused::PinFile;
 use super::sys::{Channel, Module, current_user, has};
 use super::uri::ObjectPattern;
 use super::words::{Failure, refused};
 use crate::probing::{Waiter, close_within};
+
+/// The attendance of a login: whether somebody sees its result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Attendance {
+    Attended,
+    /// After a wrong PIN, no PIN is tried: nobody would notice before the token locks itself.
+    Unattended,
+}
 
 /// The data for logging in to a token.
 pub(super) struct Login {

@@ -9,7 +9,6 @@
 //! A PIN comes from the file that `pin-source` names, from the token's own PIN pad, or from the
 //! caller's prompt; never from the URI, because other users can see command lines.
 
-mod ending;
 mod login;
 mod mechanism;
 mod probe;
@@ -25,12 +24,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evener_core::{
-    Cipher, Description, Direction, Engine, EngineError, Kind, Offer, Session, SessionRequest,
+    Cipher, Description, Direction, Engine, EngineError, Offer, Session, SessionRequest,
 };
 
 use crate::probing::{Found, PinPrompt};
 use crate::{cores, probing};
-pub use ending::process_ends;
+use login::Attendance;
 use probe::Token;
 pub use refused::{await_logins, forget_refused_pins};
 use session::Pkcs11Session;
@@ -51,17 +50,17 @@ pub(crate) fn find(
     parameters: &str,
     prompt: &PinPrompt<'_>,
 ) -> Result<Arc<dyn Engine>, EngineError> {
-    let uri = read(parameters).map_err(|reason| unavailable(NAME, reason))?;
+    let uri = read(parameters).map_err(malformed)?;
     let name = format!("{NAME}:{parameters}");
-    find_within(probing::DEADLINE, &name, uri, Attendance::Attended, prompt)
+    find_within(probing::DEADLINE, name, uri, Attendance::Attended, prompt)
 }
 
 /// Finds the token for an unattended process, for jobs with their own keys.
 pub(crate) fn probe_unattended(parameters: &str) -> Found {
-    let uri = read_token(parameters).map_err(|reason| unavailable(NAME, reason))?;
+    let uri = read_token(parameters).map_err(malformed)?;
     let name = format!("{NAME}:{parameters}");
     let unattended = Attendance::Unattended;
-    Ok(vec![find_within(probing::DEADLINE, &name, uri, unattended, &|_| None)?])
+    Ok(vec![find_within(probing::DEADLINE, name, uri, unattended, &|_| None)?])
 }
 
 /// Checks the URI of a token without opening anything.
@@ -88,31 +87,22 @@ fn read_token(parameters: &str) -> Result<Uri, String> {
     }
 }
 
-/// The attendance of a login: whether somebody sees its result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Attendance {
-    Attended,
-    /// After a wrong PIN, no PIN is tried: nobody would notice before the token locks itself.
-    Unattended,
-}
-
 /// Finds the token, with a time limit for each call into its module.
 fn find_within(
     deadline: Duration,
-    name: &str,
+    name: String,
     uri: Uri,
     attendance: Attendance,
     prompt: &PinPrompt<'_>,
 ) -> Result<Arc<dyn Engine>, EngineError> {
-    let engine = name.to_owned();
     let look = move |waiter: &probing::Waiter| -> Found {
         match Token::find(&uri, attendance, waiter) {
-            Ok(token) => Ok(vec![Arc::new(Pkcs11Engine::new(engine, token))]),
-            Err(reason) => Err(unavailable(&engine, reason)),
+            Ok(token) => Ok(vec![Arc::new(Pkcs11Engine::new(name, token))]),
+            Err(reason) => Err(EngineError::unavailable(reason)),
         }
     };
-    let found = probing::within(deadline, name, prompt, look)?;
-    found.into_iter().next().ok_or_else(|| unavailable(name, "nothing was found".to_owned()))
+    let found = probing::within(deadline, prompt, look)?;
+    found.into_iter().next().ok_or_else(|| EngineError::unavailable("nothing was found"))
 }
 
 /// Makes the end of the process wait for calls into tokens' libraries, and lets none begin then.
@@ -140,12 +130,9 @@ impl Pkcs11Engine {
         // One session belongs to the stay.
         let depth = token.session_limit.map_or(usual, |limit| usual.min(limit.max(2) - 1));
         Pkcs11Engine {
-            description: Description { name, kind: Kind::Module, detail: token.detail.clone() },
-            offer: Offer {
-                depth,
-                holders: token.session_limit.map(|limit| holders(limit, usual)),
-                ..Offer::default()
-            },
+            description: Description::module(name).detail(token.detail.clone()),
+            offer: Offer::new(depth)
+                .holders(token.session_limit.map(|limit| holders(limit, usual))),
             token: Arc::new(token),
         }
     }
@@ -161,7 +148,7 @@ impl Engine for Pkcs11Engine {
     }
 
     fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
-        Ok(Box::new(Pkcs11Session::open(&self.description.name, &self.token, request)?))
+        Ok(Box::new(Pkcs11Session::open(&self.token, request)?))
     }
 
     fn holds_key(&self) -> bool {
@@ -175,8 +162,9 @@ fn holders(session_limit: usize, workers: usize) -> usize {
     (session_limit.saturating_sub(1) / (workers + 1)).max(1)
 }
 
-fn unavailable(engine: &str, reason: String) -> EngineError {
-    EngineError::Unavailable { engine: engine.to_owned(), reason }
+/// The error of a URI, which is not repeated.
+fn malformed(reason: String) -> EngineError {
+    EngineError::unavailable(reason).of(NAME)
 }
 
 /// Tokens don't report how many requests they serve at once. With two workers, one prepares a

@@ -12,8 +12,7 @@ use cryptoki_sys as ck;
 use cryptoki_sys::{CK_SLOT_ID, CK_TOKEN_INFO};
 use evener_core::{Cipher, Direction, shown_text};
 
-use super::Attendance;
-use super::login::{Login, Pin, Turn};
+use super::login::{Attendance, Login, Pin, Turn};
 use super::mechanism::{includes_length, mechanism};
 use super::refused::PinFile;
 use super::sys::{Module, has};

@@ -19,7 +19,6 @@ use crate::misfit::Misfit;
 use crate::serial::{Stop, perform_each, same};
 
 pub(super) struct Pkcs11Session {
-    engine: String,
     cipher: Cipher,
     direction: Direction,
     mechanism: CK_MECHANISM_TYPE,
@@ -41,27 +40,21 @@ pub(super) struct Pkcs11Session {
 
 impl Pkcs11Session {
     pub(super) fn open(
-        engine: &str,
         token: &Arc<Token>,
         request: &SessionRequest<'_>,
     ) -> Result<Pkcs11Session, EngineError> {
         let &SessionRequest { cipher, direction, key } = request;
         let offered = mechanism(cipher).filter(|_| token.performs(cipher, direction));
-        let (mechanism, key_type) = offered.ok_or_else(|| EngineError::NotOffered {
-            engine: engine.to_owned(),
-            cipher,
-            direction,
-        })?;
+        let (mechanism, key_type) =
+            offered.ok_or_else(|| EngineError::not_offered(cipher, direction))?;
         request.check_key()?;
         if token.login.names_key() && key.is_some() {
-            return Err(EngineError::HoldsKey { engine: engine.to_owned() });
+            return Err(EngineError::holds_key());
         }
-        let unavailable = |reason| EngineError::Unavailable { engine: engine.to_owned(), reason };
-        let stay = token.login.stay().map_err(unavailable)?;
+        let stay = token.login.stay().map_err(EngineError::unavailable)?;
         let channel = Channel::open(&token.module, token.slot)
-            .map_err(|failure| unavailable(refused(&failure)))?;
+            .map_err(|failure| EngineError::unavailable(refused(&failure)))?;
         let mut session = Pkcs11Session {
-            engine: engine.to_owned(),
             cipher,
             direction,
             mechanism,
@@ -103,11 +96,11 @@ impl Pkcs11Session {
         if let Some(held) = self.stay.held {
             return match job.key {
                 None => Ok(held.handle),
-                Some(_) => Err(EngineError::HoldsKey { engine: self.engine.clone() }),
+                Some(_) => Err(EngineError::holds_key()),
             };
         }
         let Some(key) = job.key.or(self.session_key.as_ref()) else {
-            return Err(EngineError::NoKey { engine: self.engine.clone() });
+            return Err(EngineError::no_key());
         };
         if let Some(object) = self.object.filter(|_| self.loaded.is(key.bytes())) {
             return Ok(object);
@@ -278,16 +271,15 @@ impl Pkcs11Session {
     }
 
     fn misfit(&self, misfit: Misfit) -> EngineError {
-        EngineError::Failed { engine: self.engine.clone(), reason: misfit.to_string() }
+        EngineError::failed(misfit.to_string())
     }
 
     fn failed(&self, failure: &Failure) -> EngineError {
-        EngineError::Failed { engine: self.engine.clone(), reason: refused(failure) }
+        EngineError::failed(refused(failure))
     }
 
     fn broken(&self, written: usize, wanted: usize) -> EngineError {
-        let reason = format!("the token returned {written} bytes where {wanted} were due");
-        EngineError::Failed { engine: self.engine.clone(), reason }
+        EngineError::failed(format!("the token returned {written} bytes where {wanted} were due"))
     }
 }
 

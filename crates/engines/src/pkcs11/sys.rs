@@ -14,8 +14,8 @@ use cryptoki_sys::{
 };
 use evener_core::{Cipher, Direction, Mode};
 
-use super::ending::{self, Call};
 use super::words::{self, Failure};
+use crate::ending::{self, Call};
 use crate::misfit::{self, Misfit};
 
 /// The reason why a module could not be loaded.

@@ -136,8 +136,9 @@ pub(super) fn share(
     }
     let reference = evener_engines::find(crate::Evener::REFERENCE_ENGINE)?;
     if reference.offer(cipher, direction).is_none() {
-        let engine = reference.description().name.clone();
-        return Err(failure.unwrap_or(EngineError::NotOffered { engine, cipher, direction }));
+        return Err(failure.unwrap_or(
+            EngineError::not_offered(cipher, direction).of(&reference.description().name),
+        ));
     }
     let request = evener_core::SessionRequest { cipher, direction, key: Some(key) };
     reference.open(&request)?.process(jobs)

@@ -130,12 +130,10 @@ impl Aead {
             for engine in &engines {
                 let name = || engine.description().name.clone();
                 if engine.holds_key() {
-                    return Err(EngineError::HoldsKey { engine: name() }.into());
+                    return Err(EngineError::holds_key().of(&name()).into());
                 }
                 if engine.offer(cipher, direction).is_none() {
-                    return Err(
-                        EngineError::NotOffered { engine: name(), cipher, direction }.into()
-                    );
+                    return Err(EngineError::not_offered(cipher, direction).of(&name()).into());
                 }
             }
         }

@@ -84,8 +84,9 @@ impl ParallelCipher {
         let both = [(&encrypting, Direction::Encrypt), (&decrypting, Direction::Decrypt)];
         for (engine, direction) in both {
             if engine.offer(cipher, direction).is_none() {
-                let engine = engine.description().name.clone();
-                return Err(EngineError::NotOffered { engine, cipher, direction }.into());
+                return Err(EngineError::not_offered(cipher, direction)
+                    .of(&engine.description().name)
+                    .into());
             }
         }
         let (key, padding) = (key.clone(), Padding::None);

@@ -85,8 +85,9 @@ impl RecordCipher {
         for (engine, direction) in both {
             SessionRequest { cipher, direction, key: Some(key) }.check_key()?;
             if engine.offer(cipher, direction).is_none() {
-                let engine = engine.description().name.clone();
-                return Err(EngineError::NotOffered { engine, cipher, direction }.into());
+                return Err(EngineError::not_offered(cipher, direction)
+                    .of(&engine.description().name)
+                    .into());
             }
         }
         let side = |engine| Side { engine, session: None };

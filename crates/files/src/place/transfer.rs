@@ -57,7 +57,7 @@ pub fn transfer(
         1 => Cow::Borrowed(options),
         // The time of a call says nothing about an engine.
         _ => Cow::Owned(Options {
-            policy: options.policy.or(Some(PolicyName::Pull)),
+            policy: options.policy.clone().or_else(|| Some(Arc::new(PolicyName::Pull))),
             ..options.clone()
         }),
     };

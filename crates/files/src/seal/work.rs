@@ -189,9 +189,9 @@ impl<O: Objects> Work for Sealer<'_, O> {
             return Ok(());
         }
         if !workspace.has_room(self.room) {
-            let engine = worker.engine().description().name.clone();
+            let engine = &worker.engine().description().name;
             let reason = format!("there is no memory for its {} bytes of buffers", 2 * self.room);
-            return Err(Returned { task, cause: EngineError::Unavailable { engine, reason } });
+            return Err(Returned { task, cause: EngineError::unavailable(reason).of(engine) });
         }
         match task {
             Task::Some { group, items } => {

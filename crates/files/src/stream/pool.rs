@@ -227,7 +227,7 @@ mod tests {
         }
 
         fn offer(&self, _: Cipher, _: Direction) -> Option<Offer> {
-            Some(Offer { bytes: self.1, ..Offer::default() })
+            Some(Offer::new(1).bytes(self.1))
         }
 
         fn open(&self, _: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
@@ -255,8 +255,7 @@ mod tests {
             input: 8,
             output: 8,
         };
-        let description =
-            Description { name: String::new(), kind: Kind::Module, detail: String::new() };
+        let description = Description::module(String::new());
         let without = pool();
         without.borrow_from(&Lender(description.clone(), 4), 12);
         assert_eq!(without.lock().unmade, 2);
@@ -276,7 +275,7 @@ mod tests {
     #[test]
     fn modules_add_pieces_when_they_take_several() {
         let engine = |kind, bytes| {
-            let description = Description { name: String::new(), kind, detail: String::new() };
+            let description = Description::new(String::new(), kind);
             Arc::new(Lender(description, bytes)) as Arc<dyn Engine>
         };
         let module = engine(Kind::Module, 4 * USUAL_ROOM);

@@ -211,8 +211,7 @@ impl Plan {
                     job.output.fill(0xA5);
                     job.outcome = Outcome::Done { written: job.output.len() };
                 }
-                let reason = "it has failed after the end".to_owned();
-                Err(EngineError::Failed { engine: self.name.clone(), reason })
+                Err(EngineError::failed("it has failed after the end").of(&self.name))
             }
         }
     }
@@ -266,8 +265,7 @@ struct FakeSession {
 
 impl Fake {
     fn new(name: &str, kind: Kind, plan: &Arc<Plan>) -> Fake {
-        let (name, detail) = (name.to_owned(), String::new());
-        let description = Description { name, kind, detail };
+        let description = Description::new(name, kind);
         Fake { description, inner: openssl(), plan: Arc::clone(plan) }
     }
 
@@ -284,7 +282,7 @@ impl Engine for Fake {
     fn offer(&self, cipher: Cipher, direction: Direction) -> Option<Offer> {
         let offer = self.inner.offer(cipher, direction)?;
         let bytes = if self.lends() { AT_ONCE } else { 0 };
-        Some(Offer { bytes, ..offer })
+        Some(offer.bytes(bytes))
     }
 
     fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {

@@ -164,7 +164,7 @@ impl Run {
 
 fn wrong(cipher: Cipher, direction: Direction) -> EngineError {
     let reason = format!("the kernel of {cipher} to {direction} computes wrongly");
-    EngineError::Failed { engine: NAME.to_owned(), reason }
+    EngineError::failed(reason).of(NAME)
 }
 
 /// Returns a different IV for each message.

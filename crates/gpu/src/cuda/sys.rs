@@ -306,7 +306,9 @@ impl Commands {
     pub(super) unsafe fn launch(
         &mut self,
         function: Function,
-        (groups, group_size, shared): (u32, u32, u32),
+        groups: u32,
+        group_size: u32,
+        shared: u32,
         arguments: &mut [u64],
     ) -> Result<(), DeviceError> {
         // A parameter of 4 bytes is read from the start of its word: the machine is little-endian,

@@ -70,7 +70,7 @@ impl Resident {
         reference: Arc<dyn Engine>,
     ) -> Result<Resident, EngineError> {
         let device = probe::device(selector)
-            .map_err(|reason| EngineError::Unavailable { engine: selector.to_owned(), reason })?;
+            .map_err(|reason| EngineError::unavailable(reason).of(selector))?;
         let resident = Resident::on(device, selector, (cipher, key), reference, CHUNK)?;
         resident.test()?;
         Ok(resident)
@@ -85,7 +85,7 @@ impl Resident {
     ) -> Result<Resident, EngineError> {
         let (engine, direction) = (engine.to_owned(), Direction::Encrypt);
         if !matches!(cipher.mode(), Mode::Gcm | Mode::Poly1305) {
-            return Err(EngineError::NotOffered { engine, cipher, direction });
+            return Err(EngineError::not_offered(cipher, direction).of(&engine));
         }
         SessionRequest { cipher, direction, key: Some(key) }.check_key()?;
         let mut hash_key = None;
@@ -127,7 +127,7 @@ impl Resident {
         let length = text.len();
         self.check(iv, length)?;
         let mut site = self.site(Text::Outside(text), length)?;
-        self.opened(&mut site, (iv, aad, tag), length)
+        self.opened(&mut site, iv, aad, length, tag)
     }
 
     fn check(&self, iv: &Iv, length: usize) -> Result<(), EngineError> {
@@ -142,7 +142,7 @@ impl Resident {
     }
 
     fn failed(&self, reason: &str) -> EngineError {
-        EngineError::Failed { engine: self.engine.clone(), reason: reason.to_owned() }
+        EngineError::failed(reason).of(&self.engine)
     }
 
     fn lost(&self) -> impl Fn(DeviceError) -> EngineError {
@@ -205,8 +205,10 @@ impl Resident {
     fn opened(
         &self,
         site: &mut Site,
-        (iv, aad, tag): (&Iv, &[u8], &Tag),
+        iv: &Iv,
+        aad: &[u8],
         length: usize,
+        tag: &Tag,
     ) -> Result<Result<(), Rejection>, EngineError> {
         let due = self.tag(site, iv, aad, length)?;
         let difference = due.iter().zip(tag).fold(0, |sum, (one, other)| sum | (one ^ other));
@@ -426,8 +428,7 @@ fn encrypt_block(
     match jobs[0].outcome {
         Outcome::Done { .. } => Ok(()),
         _ => {
-            let engine = reference.description().name.clone();
-            Err(EngineError::Failed { engine, reason: "it did not encrypt a block".to_owned() })
+            Err(EngineError::failed("it did not encrypt a block").of(&reference.description().name))
         }
     }
 }

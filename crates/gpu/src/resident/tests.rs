@@ -54,12 +54,12 @@ fn texts_of_any_length_are_those_of_the_reference_engine() {
                 let mut site = resident.inside(&sealed).unwrap();
                 let mut forged = tag;
                 forged[length % 16] ^= 0x10;
-                let opened = resident.opened(&mut site, (&iv, aad, &forged), length);
+                let opened = resident.opened(&mut site, &iv, aad, length, &forged);
                 assert_eq!(opened.unwrap(), Err(Rejection::Tag));
                 let kept = resident.brought_back(&mut site, length).unwrap();
                 assert!(kept == sealed, "a wrong tag leaves the text as it was");
                 let mut site = resident.inside(&sealed).unwrap();
-                let opened = resident.opened(&mut site, (&iv, aad, &tag), length);
+                let opened = resident.opened(&mut site, &iv, aad, length, &tag);
                 assert_eq!(opened.unwrap(), Ok(()));
                 assert!(resident.brought_back(&mut site, length).unwrap() == text);
             }

@@ -152,7 +152,7 @@ fn random_batches_in_lent_memory_are_those_of_openssl() {
         let batch: Vec<_> =
             (0..1 + random.below(12)).map(|_| message(&mut pairs[which], &mut random)).collect();
         copies.lock().unwrap().iter_mut().for_each(Vec::clear);
-        let buffers = compare(&mut pairs[which], &*ours, (&batch, number), &mut random);
+        let buffers = compare(&mut pairs[which], &*ours, &batch, number, &mut random);
         rejected += buffers.1;
         let copies = copies.lock().unwrap();
         straight += within(&copies[0], &buffers.0[0]).len();
@@ -167,7 +167,8 @@ fn random_batches_in_lent_memory_are_those_of_openssl() {
 fn compare(
     pair: &mut Pair,
     engine: &dyn Engine,
-    (messages, number): (&[Message], usize),
+    messages: &[Message],
+    number: usize,
     random: &mut Random,
 ) -> ([WipedBuffer; 2], usize) {
     let what = format!("{} {}, batch {number}", pair.cipher, pair.direction);

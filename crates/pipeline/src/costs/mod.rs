@@ -93,7 +93,7 @@ impl EngineCosts {
 
     /// The number of jobs of this mean length in a full batch.
     fn batch_of(&self, bytes: f64) -> f64 {
-        batch_of((self.batch, self.bytes), bytes)
+        batch_of(self.batch, self.bytes, bytes)
     }
 
     /// The costs in an engine's profile, with one worker.

@@ -101,9 +101,8 @@ impl<P: Portion, I: Iterator<Item = P>> Pile<P, I> {
             (Outcome::Rejected(_), whole) => *whole = outcome,
             (Outcome::Done { .. }, _) => {}
             (Outcome::Pending, _) => {
-                let engine = engine.description().name.clone();
-                let reason = "it left a job undone and did not say why".to_owned();
-                return Err(EngineError::Failed { engine, reason });
+                return Err(EngineError::failed("it left a job undone and did not say why")
+                    .of(&engine.description().name));
             }
         }
         Ok(())

@@ -18,7 +18,7 @@ struct Copier {
 struct CopierSession(Arc<AtomicUsize>);
 
 pub(crate) fn copier(name: &str, batches: usize) -> Arc<dyn Engine> {
-    let description = Description { name: name.into(), kind: Kind::Cpu, detail: String::new() };
+    let description = Description::cpu(name);
     let batches_left = Arc::new(AtomicUsize::new(batches));
     Arc::new(Copier { description, batches_left, opening: Duration::ZERO })
 }
@@ -29,7 +29,7 @@ impl Engine for Copier {
     }
 
     fn offer(&self, _: Cipher, _: Direction) -> Option<Offer> {
-        Some(Offer { opening: self.opening, ..Offer::default() })
+        Some(Offer::new(1).opening(self.opening))
     }
 
     fn open(&self, _: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
@@ -41,7 +41,7 @@ impl Session for CopierSession {
     fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
         let take = |left: usize| left.checked_sub(1);
         if self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take).is_err() {
-            return Err(EngineError::Failed { engine: "copier".into(), reason: "gone".into() });
+            return Err(EngineError::failed("gone"));
         }
         for job in batch {
             job.output[..job.input.len()].copy_from_slice(job.input);
@@ -243,7 +243,7 @@ fn a_modules_worker_goes_before_those_that_compute_and_before_no_other_program()
         return;
     }
     let kind = |name: &str, kind| -> Arc<dyn Engine> {
-        let description = Description { name: name.into(), kind, detail: String::new() };
+        let description = Description::new(name, kind);
         let batches_left = Arc::new(AtomicUsize::new(usize::MAX));
         Arc::new(Copier { description, batches_left, opening: Duration::ZERO })
     };
@@ -275,8 +275,7 @@ fn a_modules_worker_goes_before_those_that_compute_and_before_no_other_program()
 #[test]
 fn the_stated_opening_time_counts_until_one_is_known() {
     let opening = |name: &str, stated| {
-        let description =
-            Description { name: name.into(), kind: Kind::Module, detail: String::new() };
+        let description = Description::module(name);
         let engine = Copier { description, batches_left: Arc::default(), opening: stated };
         facts(&engine, &pull(1)).opening
     };

@@ -110,8 +110,8 @@ impl<'e> Worker<'e> {
         direction: Direction,
         jobs: &mut [Job<'_>],
     ) -> Result<(), EngineError> {
-        let work = (jobs.len(), jobs.iter().map(|job| job.input.len()).sum());
-        self.perform(cipher, direction, work, |session| session.process(jobs))
+        let (count, bytes) = (jobs.len(), jobs.iter().map(|job| job.input.len()).sum());
+        self.perform(cipher, direction, count, bytes, |session| session.process(jobs))
     }
 
     /// As [`Worker::process`], for jobs with their buffers.
@@ -125,8 +125,8 @@ impl<'e> Worker<'e> {
         parcel: &mut Parcel,
     ) -> Result<(), EngineError> {
         let jobs = parcel.jobs();
-        let work = (jobs.len(), jobs.iter().map(|job| job.input.len()).sum());
-        self.perform(cipher, direction, work, |session| session.process_parcel(parcel))
+        let (count, bytes) = (jobs.len(), jobs.iter().map(|job| job.input.len()).sum());
+        self.perform(cipher, direction, count, bytes, |session| session.process_parcel(parcel))
     }
 
     /// Lets a session process this many jobs and bytes, and counts them.
@@ -134,7 +134,8 @@ impl<'e> Worker<'e> {
         &mut self,
         cipher: Cipher,
         direction: Direction,
-        (jobs, bytes): (usize, usize),
+        jobs: usize,
+        bytes: usize,
         act: impl FnOnce(&mut dyn Session) -> Result<(), EngineError>,
     ) -> Result<(), EngineError> {
         let session = self.session(cipher, direction)?;
@@ -150,7 +151,7 @@ impl<'e> Worker<'e> {
         if let Some(way) = &mut self.way {
             way.done();
         }
-        processed?;
+        processed.map_err(|error| self.named(error))?;
         let (jobs, bytes) = (jobs as u64, bytes as u64);
         self.statistics.jobs += jobs;
         self.statistics.bytes += bytes;
@@ -201,7 +202,7 @@ impl<'e> Worker<'e> {
 
     /// CPU time of this thread, of the sessions' own threads, and of its driver's threads if known.
     pub(super) fn cpu_time(&mut self) -> Duration {
-        let sessions = self.sessions.iter().map(|open| open.session.cpu_elsewhere());
+        let sessions = self.sessions.iter_mut().map(|open| open.session.cpu_elsewhere());
         // Hidden time includes the sessions' threads.
         let hidden = self.hidden.as_mut().map(Hidden::so_far).unwrap_or_default();
         thread_cpu_time() + hidden.max(sessions.sum())
@@ -215,6 +216,10 @@ impl<'e> Worker<'e> {
         self.statistics
     }
 
+    fn named(&self, error: EngineError) -> EngineError {
+        error.of(&self.engine.description().name)
+    }
+
     fn session(&mut self, cipher: Cipher, direction: Direction) -> Result<usize, EngineError> {
         let known = self
             .sessions
@@ -224,7 +229,7 @@ impl<'e> Worker<'e> {
             return Ok(index);
         }
         let request = SessionRequest { cipher, direction, key: None };
-        let session = self.engine.open(&request)?;
+        let session = self.engine.open(&request).map_err(|error| self.named(error))?;
         self.sessions.push(OpenSession { cipher, direction, session });
         Ok(self.sessions.len() - 1)
     }

@@ -3,53 +3,22 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use evener_core::{
-    Cipher, Description, Direction, Engine, EngineError, Iv, Job, Key, Offer, Outcome, Session,
-    SessionRequest,
-};
+use evener_core::{Cipher, Direction, Engine, EngineError, Iv, Job, Key, Outcome, SessionRequest};
+use evener_engines::acting::Acting;
 use evener_engines::{Watch, guard};
 
 use super::{WATCH, encrypt, key, open, openssl};
 
-struct Crowded {
-    engine: Arc<dyn Engine>,
-    is_full: Arc<AtomicBool>,
-}
-
-struct CrowdedSession {
-    session: Box<dyn Session>,
-    is_full: Arc<AtomicBool>,
-}
-
-impl Engine for Crowded {
-    fn description(&self) -> &Description {
-        self.engine.description()
-    }
-
-    fn offer(&self, cipher: Cipher, direction: Direction) -> Option<Offer> {
-        self.engine.offer(cipher, direction)
-    }
-
-    fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
-        let session = self.engine.open(request)?;
-        Ok(Box::new(CrowdedSession { session, is_full: Arc::clone(&self.is_full) }))
-    }
-}
-
-impl Session for CrowdedSession {
-    fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
-        let changes_keys = batch.iter().any(|job| job.key.is_some());
-        if changes_keys && self.is_full.load(Ordering::Relaxed) {
-            let reason = "there is no room for another session".to_owned();
-            return Err(EngineError::Unavailable { engine: "crowded".to_owned(), reason });
-        }
-        self.session.process(batch)
-    }
-}
-
 fn crowded(watch: Watch) -> (Arc<dyn Engine>, Arc<AtomicBool>) {
     let is_full = Arc::new(AtomicBool::new(true));
-    let engine = Crowded { engine: openssl(), is_full: Arc::clone(&is_full) };
+    let is_still_full = Arc::clone(&is_full);
+    let engine = Acting::new(openssl(), move |session, batch| {
+        let changes_keys = batch.iter().any(|job| job.key.is_some());
+        if changes_keys && is_still_full.load(Ordering::Relaxed) {
+            return Err(EngineError::unavailable("there is no room for another session"));
+        }
+        session.process(batch)
+    });
     (guard(Arc::new(engine), openssl(), watch), is_full)
 }
 

@@ -4,52 +4,20 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use evener_core::{
-    Cipher, Description, Direction, Engine, EngineError, Job, Kind, Offer, Session, SessionRequest,
-};
+use evener_core::{Description, Engine};
+use evener_engines::acting::Acting;
 use evener_engines::{Watch, guard};
 
 use super::{encrypt, job, key, open, openssl};
 
-/// `openssl` with a pause before each batch.
-struct Slow {
-    description: Description,
-    pause: Duration,
-}
-
-struct SlowSession {
-    inner: Box<dyn Session>,
-    pause: Duration,
-}
-
-impl Engine for Slow {
-    fn description(&self) -> &Description {
-        &self.description
-    }
-
-    fn offer(&self, cipher: Cipher, direction: Direction) -> Option<Offer> {
-        openssl().offer(cipher, direction)
-    }
-
-    fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
-        Ok(Box::new(SlowSession { inner: openssl().open(request)?, pause: self.pause }))
-    }
-}
-
-impl Session for SlowSession {
-    fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
-        thread::sleep(self.pause);
-        self.inner.process(batch)
-    }
-}
-
-/// `openssl` with this pause, guarded.
+/// A module, `openssl` with this pause before each batch, guarded.
 fn slow(pause: Duration, verify_every: Option<u64>) -> Arc<dyn Engine> {
-    let (name, detail) = ("slow".to_owned(), String::new());
-    let description = Description { name, kind: Kind::Module, detail };
-    let slow = Arc::new(Slow { description, pause });
+    let slow = Acting::new(openssl(), move |session, batch| {
+        thread::sleep(pause);
+        session.process(batch)
+    });
     let watch = Watch { verify_every, deadline: None, retreats: false };
-    guard(slow, openssl(), watch)
+    guard(Arc::new(slow.described(Description::module("slow"))), openssl(), watch)
 }
 
 /// The number of verified messages, of 40.

@@ -55,7 +55,7 @@ impl Engine for Meddler {
 
     fn offer(&self, cipher: Cipher, direction: Direction) -> Option<Offer> {
         let bytes = if self.lends { 1 << 20 } else { 0 };
-        Some(Offer { bytes, ..self.engine.offer(cipher, direction)? })
+        Some(self.engine.offer(cipher, direction)?.bytes(bytes))
     }
 
     fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
@@ -147,7 +147,7 @@ fn a_parcel_that_hangs_or_fails_is_done_by_another_engine_in_other_buffers() {
                 batch.iter_mut().for_each(|job| job.output.fill(0xEE));
                 return Ok(());
             }
-            Err(EngineError::Failed { engine: "meddler".to_owned(), reason: "gone".to_owned() })
+            Err(EngineError::failed("gone"))
         });
         let engine = guard(engine, openssl(), Watch { retreats, ..WATCH });
         let mut session = open(&*engine).unwrap();
@@ -218,7 +218,7 @@ fn what_is_settled_before_stays_so() {
                 job.outcome = Outcome::Done { written: usize::MAX };
                 job.output.fill(0xEE);
             }
-            let failed = EngineError::Failed { engine: String::new(), reason: String::new() };
+            let failed = EngineError::failed(String::new());
             if fails { Err(failed) } else { Ok(()) }
         });
         let engine = guard(engine, openssl(), Watch { retreats: true, ..WATCH });
@@ -242,7 +242,7 @@ fn outputs_are_freed_after_the_session() {
                 thread::sleep(DEADLINE + DEADLINE / 4);
             }
             assert!(!panics, "the test panics");
-            Err(EngineError::Failed { engine: "meddler".to_owned(), reason: "gone".to_owned() })
+            Err(EngineError::failed("gone"))
         });
         let engine = guard(engine, openssl(), WATCH);
         let mut session = open(&*engine).unwrap();
@@ -276,7 +276,7 @@ fn an_engine_that_hangs_when_it_is_asked_for_memory_goes_out_of_service() {
         }
 
         fn offer(&self, cipher: Cipher, direction: Direction) -> Option<Offer> {
-            Some(Offer { bytes: 1 << 20, ..self.0.offer(cipher, direction)? })
+            Some(self.0.offer(cipher, direction)?.bytes(1 << 20))
         }
 
         fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {

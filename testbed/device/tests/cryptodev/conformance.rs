@@ -88,11 +88,8 @@ impl Engine for Restricted {
     fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
         match self.offer(request.cipher, request.direction) {
             Some(_) => self.engine.open(request),
-            None => Err(EngineError::NotOffered {
-                engine: self.description().name.clone(),
-                cipher: request.cipher,
-                direction: request.direction,
-            }),
+            None => Err(EngineError::not_offered(request.cipher, request.direction)
+                .of(&self.description().name)),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! No access outside the messages: every message is at the edge of unmapped memory.
 
-use evener_core::{Cipher, Direction, Engine, Job, Key, Outcome, SessionRequest};
+use evener_core::{Engine, Job, Key, Outcome, SessionRequest};
 
 use super::messages::{Message, Random, engines, offers};
 use super::sys::Guarded;
@@ -22,7 +22,8 @@ fn nothing_outside_the_messages_is_touched() {
                             Message::random(&mut random, cipher, direction, &key, own_keys, length)
                         })
                         .collect();
-                    run(&*engine, (cipher, direction), edge, &key, &messages, inputs, outputs);
+                    let request = SessionRequest { cipher, direction, key: Some(&key) };
+                    run(&*engine, &request, edge, &messages, inputs, outputs);
                 }
             }
         }
@@ -50,15 +51,14 @@ impl Edge {
 
 fn run(
     engine: &dyn Engine,
-    (cipher, direction): (Cipher, Direction),
+    request: &SessionRequest<'_>,
     edge: Edge,
-    key: &Key,
     messages: &[Message],
     inputs: &mut [Guarded],
     outputs: &mut [Guarded],
 ) {
-    let request = SessionRequest { cipher, direction, key: Some(key) };
-    let mut session = engine.open(&request).unwrap();
+    let &SessionRequest { cipher, direction, .. } = request;
+    let mut session = engine.open(request).unwrap();
     let mut batch: Vec<Job<'_>> = messages
         .iter()
         .zip(inputs.iter_mut().zip(outputs))

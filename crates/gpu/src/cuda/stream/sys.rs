@@ -162,10 +162,11 @@ impl Stream for CudaStream {
                 Argument::U64(number) => number,
             };
         }
-        let shape = (launch.groups, launch.group_size, launch.dynamic_shared);
+        let (groups, size, shared) = (launch.groups, launch.group_size, launch.dynamic_shared);
+        let arguments = &mut arguments[..launch.arguments.len()];
         // SAFETY: the caller promises that these are the kernel's arguments, and that the kernel
         // stays within its buffers.
-        unsafe { self.commands.launch(function, shape, &mut arguments[..launch.arguments.len()]) }
+        unsafe { self.commands.launch(function, groups, size, shared, arguments) }
     }
 
     /// The device starts queued commands at once.

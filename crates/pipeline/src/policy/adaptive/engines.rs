@@ -272,7 +272,7 @@ pub(super) type Prices = Vec<Option<Cost>>;
 impl Engine {
     /// The recommended number of jobs of this mean length in a batch.
     pub(super) fn batch_of(&self, bytes: f64) -> f64 {
-        batch_of((self.batch, self.bytes), bytes)
+        batch_of(self.batch, self.bytes, bytes)
     }
 }
 

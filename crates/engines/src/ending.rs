@@ -28,11 +28,11 @@ static PROCESS: AtomicU32 = AtomicU32::new(0);
 static WAITS: AtomicUsize = AtomicUsize::new(0);
 
 /// A call in progress.
-pub(super) struct Call(());
+pub(crate) struct Call(());
 
 impl Call {
     /// Begins a call, unless the process ends.
-    pub(super) fn begin() -> Option<Call> {
+    pub(crate) fn begin() -> Option<Call> {
         // In one order with the accesses in `end`, so that one of them sees the other.
         CALLS.fetch_add(1, Ordering::SeqCst);
         let call = Call(());
@@ -47,7 +47,7 @@ impl Drop for Call {
 }
 
 /// Records that this process is about to call a library.
-pub(super) fn enter() {
+pub(crate) fn enter() {
     let process = process::id();
     if PROCESS.swap(process, Ordering::SeqCst) != process {
         CALLS.store(0, Ordering::SeqCst);
@@ -61,7 +61,7 @@ pub fn process_ends() -> bool {
 }
 
 /// Called when the process ends. All calls of this function share one waiting time.
-pub(super) extern "C" fn end() {
+pub(crate) extern "C" fn end() {
     HAS_ENDED.store(true, Ordering::SeqCst);
     if PROCESS.load(Ordering::SeqCst) != process::id() {
         return;
