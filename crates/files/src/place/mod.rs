@@ -7,21 +7,18 @@
 //! All calls block, move whole segments and may come from any thread. A place whose calls take long
 //! says by [`Abilities::requests`] how many it wants at once; each then has a thread.
 
+pub(crate) mod fault;
 mod memory;
+pub(crate) mod name;
 mod parts;
 mod transfer;
 
-use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
-
-use evener_core::shown;
-
+pub use fault::Fault;
 pub use memory::{Content, Memory};
+pub use name::{MalformedPath, Name};
 pub use transfer::transfer;
 
-use crate::selection::path_below_root;
-use crate::tree::target_name;
-use crate::{FileError, MalformedPath, Operation, seal};
+use crate::{FileError, seal};
 
 /// A place that objects are read from.
 pub trait Origin: Send + Sync {
@@ -156,56 +153,6 @@ pub struct NewObject<'a> {
     pub name: &'a Name,
     /// True if it may replace an object that has the name.
     pub replaces: bool,
-}
-
-/// The name of an object: a relative path without `.` and `..`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Name(PathBuf);
-
-impl Name {
-    /// Takes a path below the root of the place. A slash at its beginning and `.` are dropped.
-    ///
-    /// # Errors
-    /// When it has no name or leads upwards.
-    pub fn new(path: impl AsRef<Path>) -> Result<Name, MalformedPath> {
-        path_below_root(path.as_ref()).map(Name)
-    }
-
-    /// The name as a relative path.
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-
-    /// The name of the object's output; `None` when a sealed object does not have the suffix.
-    fn of_output(&self, operation: Operation, suffix: &OsStr) -> Option<Name> {
-        let output = target_name(operation, self.0.file_name()?, suffix)?;
-        Some(Name(self.0.with_file_name(output)))
-    }
-}
-
-/// The reason that a place did not do something.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Fault {
-    /// An object has the name, and may not be replaced.
-    #[error("an object `{}` exists", shown(.0.path()))]
-    Exists(Name),
-    /// The object is no longer the one that was opened.
-    #[error("changed while it was read")]
-    Changed,
-    /// There is no object with this name.
-    #[error("there is no object `{}`", shown(.0.path()))]
-    Missing(Name),
-    /// The place does not take this; the text says why.
-    #[error("{0}")]
-    Refused(String),
-    /// A call failed; the text says how.
-    #[error("{0}")]
-    Failed(String),
-    /// An object may have been published or not: the answer was lost, and the place could not find
-    /// out.
-    #[error("{0}, so it is unknown whether the object was stored")]
-    Unknown(String),
 }
 
 /// An open object of an origin.

@@ -18,6 +18,7 @@ use crate::seal::{
 };
 use crate::seats::{self, Accounts};
 use crate::selection::Watch;
+use crate::tree::target_name;
 use crate::{
     Failure, FileError, KeyRing, Operation, OperationError, Options, Report, contradictions,
 };
@@ -172,7 +173,7 @@ impl Transfer<'_> {
 
     /// An object to be done; `None` if it is left out.
     fn item(&self, entry: Entry) -> Option<Item> {
-        let output = entry.name.of_output(self.operation, &self.options.suffix);
+        let output = self.name_of_output(&entry.name);
         let plain = match self.operation {
             Operation::Encrypt => Some(&entry.name),
             Operation::Decrypt | Operation::Verify => output.as_ref(),
@@ -186,6 +187,12 @@ impl Transfer<'_> {
             return None;
         };
         Some(Item { entry: Arc::new(entry), output, changes: 0 })
+    }
+
+    /// The name of an object's output; `None` when a sealed object does not have the suffix.
+    fn name_of_output(&self, name: &Name) -> Option<Name> {
+        let output = target_name(self.operation, name.0.file_name()?, &self.options.suffix)?;
+        Some(Name(name.0.with_file_name(output)))
     }
 
     /// With [`Options::resume`]: returns whether an object's output is complete, by its length and

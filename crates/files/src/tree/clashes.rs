@@ -19,9 +19,9 @@ use super::directory::Directory;
 use super::endpoints::target_name;
 use super::finish::Visited;
 use super::listing::{Listing, beginning, look_up};
-use super::location::Location;
 use super::work::TreeWork;
 use crate::FileError;
+use crate::location::Location;
 use crate::seal::opens_header;
 use crate::source::Source;
 

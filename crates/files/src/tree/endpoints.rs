@@ -12,10 +12,10 @@ use rustix::io::Errno;
 
 use super::around::Around;
 use super::directory::{Directory, Item, Made};
-use super::location::Location;
 use crate::access::may_make;
 use crate::error::IntoSystemError;
 use crate::inherited::Inherited;
+use crate::location::Location;
 use crate::metadata::Metadata;
 use crate::naming::{
     behind_links, cant_open_directory, kind_of_name, no_output_directory, refuse_dangling,
