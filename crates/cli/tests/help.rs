@@ -139,6 +139,7 @@ fn the_manual_has_headings_and_examples() {
         assert!(encrypt.contains(&format!("\n.SH {heading}\n")), "{heading}: {encrypt}");
     }
     assert!(encrypt.contains("photos backup\n"), "{encrypt}");
+    assert!(!encrypt.contains("\n\n.TP\n"), "an option has no text: {encrypt}");
     assert!(page("gate-reset").contains("\n.SH EXAMPLES\n"));
     let whole = String::from_utf8(fixture.expect(0, &["man"]).output).unwrap();
     assert!(whole.contains(".SH \"EXIT STATUS\"\n"), "{whole}");

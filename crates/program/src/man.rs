@@ -18,7 +18,8 @@ pub fn page(
     examples: &[Example],
     sections: &[(&str, &str)],
 ) -> io::Result<Vec<u8>> {
-    // `help` has no page of its own.
+    // Options that short help leaves out would have no text. `help` has no page of its own.
+    let command = command.mut_args(|arg| arg.hide_short_help(false));
     let mut command = command.mut_subcommands(|below| match below.get_name() {
         "help" => below.hide(true),
         _ => below,

@@ -39,7 +39,7 @@ pub(crate) struct Keygen {
     passphrase: PassphraseOptions,
     #[command(flatten)]
     exposure: Exposure,
-    /// Print nothing but failures
+    /// Print only failures
     #[arg(short, long)]
     quiet: bool,
 }

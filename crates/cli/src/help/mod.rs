@@ -106,9 +106,9 @@ tried with a passphrase.
 ";
 
 pub(crate) const EXIT_STATUS: &str = "\
-0: everything is done. 1: some files failed (each is named on standard error, and all others are \
-done), the options selected no file of a tree, or a tree held nothing at all (neither a file, a \
-link nor a directory), as where a disk is not mounted. 2: wrong usage or wrong key. 130: interrupted.
+0: everything is done. 1: some files failed (standard error names each, and all others are done), the \
+options selected no file of a tree, or a tree was empty (no file, link or directory), for example \
+because a disk is not mounted. 2: wrong usage or wrong key. 130: interrupted.
 ";
 
 #[cfg(test)]
@@ -159,6 +159,7 @@ mod tests {
 
     #[test]
     fn help_fits_a_terminal() {
-        checks::size(&program());
+        checks::width(&program());
+        checks::height(&program());
     }
 }

@@ -62,8 +62,8 @@ mod tests {
     }
 
     #[test]
-    fn help_fits_a_terminal() {
-        checks::size(&program());
+    fn help_is_as_wide_as_a_terminal() {
+        checks::width(&program());
     }
 
     #[test]
