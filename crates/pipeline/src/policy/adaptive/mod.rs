@@ -66,8 +66,8 @@ struct Worker {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum State {
     Idle,
-    /// It has been opening its module's session since this time, and will ask for tasks after that.
-    Opening(Duration),
+    /// It opens its module's session, and will ask for tasks after that.
+    Opening,
     /// It is about to ask for tasks.
     Called,
     Working(Working),
@@ -207,7 +207,7 @@ impl Adaptive {
     }
 
     /// Returns whether the other workers would drain the queue before this worker finishes a claim
-    /// of at most `longest` microseconds. A module for which that is unknown is late near the end.
+    /// of at most `longest` microseconds. Nobody is late for whom that is unknown.
     fn would_be_late(
         &self,
         worker: usize,
@@ -215,8 +215,7 @@ impl Adaptive {
         waiting: &Waiting,
         now: Duration,
     ) -> bool {
-        let is_cpu = self.engines.is_cpu(self.workers[worker].engine);
-        let wall = longest.unwrap_or(if is_cpu { 0.0 } else { NEAR_THE_END });
+        let wall = longest.unwrap_or_default();
         // Several workers can share a divisible task, so no worker finishes it late.
         if !waiting.closed || wall <= NOT_LATE || waiting.divisible > 0 {
             return false;
@@ -234,7 +233,7 @@ impl Adaptive {
                 // An idle worker has declined too: two workers that rely on each other would both
                 // leave the tasks.
                 let free = match other.state {
-                    State::Left | State::Idle | State::Opening(_) => return None,
+                    State::Left | State::Idle | State::Opening => return None,
                     // A late worker may be late for as long again.
                     State::Working(at) => micros(at.until.abs_diff(now)),
                     State::Called => 0.0,
@@ -282,8 +281,6 @@ impl Adaptive {
         let due = self.workers.iter().enumerate().filter_map(|(number, other)| {
             let is_free = match other.state {
                 State::Idle | State::Called => true,
-                // Its turn will come, unless its session opens slowly.
-                State::Opening(since) => now.saturating_sub(since) < SLOW_OPENING,
                 _ => number == worker,
             };
             Some((self.trial_cost(other, &most, now).filter(|_| is_free)?, number))
@@ -414,8 +411,7 @@ impl Policy for Adaptive {
         match *event {
             Event::Called => {
                 let opens = !self.engines.is_cpu(engine) && !self.workers[worker].is_open;
-                let opening = State::Opening(now);
-                self.workers[worker].state = if opens { opening } else { State::Called };
+                self.workers[worker].state = if opens { State::Opening } else { State::Called };
             }
             Event::Claimed { load } => {
                 self.workers[worker].is_open = true;
@@ -514,12 +510,6 @@ const DECLINED: Duration = Duration::from_micros(500);
 
 /// The delay that a claim may have over its expected time, as a multiple of its spread.
 const SPREADS: f64 = 2.0;
-
-/// The assumed time of a claim of a module without known costs, in microseconds.
-const NEAR_THE_END: f64 = 20_000.0;
-
-/// The longest time that trials of other engines wait for a session to open.
-const SLOW_OPENING: Duration = Duration::from_millis(20);
 
 /// The cost of starting a thread, in microseconds.
 const THREAD: f64 = 50.0;
