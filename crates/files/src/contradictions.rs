@@ -12,14 +12,11 @@ pub(crate) fn in_tree(
     cipher: Cipher,
     options: &Options,
 ) -> Result<(), FileError> {
-    in_general(options)?;
-    let suffix = options.suffix.as_encoded_bytes();
-    let is_no_suffix = suffix.is_empty() || suffix.iter().any(|byte| matches!(byte, b'/' | 0));
+    in_names(options)?;
     let lacks_proof = operation == Operation::Decrypt && !cipher.is_authenticated();
     let may_delete = options.update && operation == Operation::Encrypt && cipher.is_authenticated();
     let removes = options.remove_source;
     refuse(&[
-        (is_no_suffix, NO_SUFFIX),
         (removes && lacks_proof, NO_PROOF),
         (removes && options.follow_symlinks, NOT_BELOW),
         (removes && options.reference.is_none(), NO_REFERENCE),
@@ -45,13 +42,21 @@ pub(crate) fn in_stream(options: &Options) -> Result<(), FileError> {
 
 /// Checks the options of a transfer between two places.
 pub(crate) fn in_places(options: &Options) -> Result<(), FileError> {
-    in_general(options)?;
+    in_names(options)?;
     refuse(&[
         (options.remove_source, "a transfer between places removes no sources"),
         (options.update || options.delete.is_some(), "a transfer between places updates nothing"),
         (options.dry_run, "there is no dry run of a transfer between places"),
         (options.base64.is_some() || !options.head.is_empty(), "only a stream has another form"),
     ])
+}
+
+/// Checks the options of operations that give outputs names.
+fn in_names(options: &Options) -> Result<(), FileError> {
+    in_general(options)?;
+    let suffix = options.suffix.as_encoded_bytes();
+    let is_no_suffix = suffix.is_empty() || suffix.iter().any(|byte| matches!(byte, b'/' | 0));
+    refuse(&[(is_no_suffix, NO_SUFFIX)])
 }
 
 /// Checks the options that all operations share.

@@ -17,6 +17,9 @@ pub enum Fault {
     /// There is no object with this name.
     #[error("there is no object `{}`", shown(.0.path()))]
     Missing(Name),
+    /// The place can't be read, so it is unknown whether an object is complete.
+    #[error("the place can't be read, so it is unknown whether an object there is complete")]
+    Unread,
     /// The place does not take this; the text says why.
     #[error("{0}")]
     Refused(String),

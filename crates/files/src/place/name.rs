@@ -6,7 +6,7 @@ use evener_core::shown;
 
 /// The name of an object: a relative path without `.` and `..`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Name(pub(super) PathBuf);
+pub struct Name(PathBuf);
 
 impl Name {
     /// Takes a path below the root of the place. A slash at its beginning and `.` are dropped.

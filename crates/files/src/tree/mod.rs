@@ -49,7 +49,7 @@ use crate::{
 };
 
 pub(crate) use descent::Descent;
-pub(crate) use endpoints::{NEITHER, target_name};
+pub(crate) use endpoints::{NEITHER, no_target_name, target_name};
 
 pub(crate) use mounts::is_mount_list_beginning;
 
