@@ -511,6 +511,9 @@ const DECLINED: Duration = Duration::from_micros(500);
 /// The delay that a claim may have over its expected time, as a multiple of its spread.
 const SPREADS: f64 = 2.0;
 
+/// The longest time that trials of other engines wait for a session to open.
+const SLOW_OPENING: Duration = Duration::from_millis(20);
+
 /// The cost of starting a thread, in microseconds.
 const THREAD: f64 = 50.0;
 
