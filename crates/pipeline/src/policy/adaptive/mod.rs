@@ -66,8 +66,8 @@ struct Worker {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum State {
     Idle,
-    /// It opens its module's session, and will ask for tasks after that.
-    Opening,
+    /// It has been opening its module's session since this time, and will ask for tasks after that.
+    Opening(Duration),
     /// It is about to ask for tasks.
     Called,
     Working(Working),
@@ -233,7 +233,7 @@ impl Adaptive {
                 // An idle worker has declined too: two workers that rely on each other would both
                 // leave the tasks.
                 let free = match other.state {
-                    State::Left | State::Idle | State::Opening => return None,
+                    State::Left | State::Idle | State::Opening(_) => return None,
                     // A late worker may be late for as long again.
                     State::Working(at) => micros(at.until.abs_diff(now)),
                     State::Called => 0.0,
@@ -281,6 +281,8 @@ impl Adaptive {
         let due = self.workers.iter().enumerate().filter_map(|(number, other)| {
             let is_free = match other.state {
                 State::Idle | State::Called => true,
+                // Its turn will come, unless its session opens slowly.
+                State::Opening(since) => now.saturating_sub(since) < SLOW_OPENING,
                 _ => number == worker,
             };
             Some((self.trial_cost(other, &most, now).filter(|_| is_free)?, number))
@@ -411,7 +413,8 @@ impl Policy for Adaptive {
         match *event {
             Event::Called => {
                 let opens = !self.engines.is_cpu(engine) && !self.workers[worker].is_open;
-                self.workers[worker].state = if opens { State::Opening } else { State::Called };
+                let opening = State::Opening(now);
+                self.workers[worker].state = if opens { opening } else { State::Called };
             }
             Event::Claimed { load } => {
                 self.workers[worker].is_open = true;
