@@ -24,13 +24,13 @@ use crate::seats::seats;
 /// times.
 ///
 /// ```
-/// # use evener::{Evener, PolicyName, keys::{KeyFormat, KeyMaterial}};
+/// # use evener::{Evener, Existing, keys::{KeyFormat, KeyMaterial}};
 /// # let keys = KeyMaterial::generate(KeyFormat::default())?.key_ring(b"")?;
 /// let evener = Evener::builder(keys)
 ///     .engines(&["openssl"])
 ///     .workers(4.try_into()?)
 ///     .options(|options| {
-///         options.resume = true;
+///         options.existing = Existing::resume();
 ///         options.durable = true;
 ///     })
 ///     .build()?;

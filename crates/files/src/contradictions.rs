@@ -16,18 +16,15 @@ pub(crate) fn in_tree(
     let suffix = options.suffix.as_encoded_bytes();
     let is_no_suffix = suffix.is_empty() || suffix.iter().any(|byte| matches!(byte, b'/' | 0));
     let lacks_proof = operation == Operation::Decrypt && !cipher.is_authenticated();
-    let may_delete = options.update && operation == Operation::Encrypt && cipher.is_authenticated();
+    let may_delete = operation == Operation::Encrypt && cipher.is_authenticated();
     let removes = options.remove_source;
     refuse(&[
         (is_no_suffix, NO_SUFFIX),
         (removes && lacks_proof, NO_PROOF),
         (removes && options.follow_symlinks, NOT_BELOW),
         (removes && options.reference.is_none(), NO_REFERENCE),
-        (removes && options.update, NO_UPDATE),
-        (options.resume && options.update, ONE_OF_BOTH),
-        (options.ignore_ctime && !options.update, NO_COMPARISON),
-        (options.delete.is_some() && !may_delete, NO_DELETE),
-        (options.delete_unmounted && options.delete.is_none(), NONE_TO_DELETE),
+        (removes && options.existing.updates(), NO_UPDATE),
+        (options.existing.delete().is_some() && !may_delete, NO_DELETE),
         (!options.head.is_empty(), NO_HEAD),
     ])
 }
@@ -37,8 +34,11 @@ pub(crate) fn in_stream(options: &Options) -> Result<(), FileError> {
     in_general(options)?;
     refuse(&[
         (options.remove_source, "a stream can't be read back, so its source is not removed"),
-        (options.resume, "a stream can't be resumed: it is processed from beginning to end"),
-        (options.update || options.delete.is_some(), "a stream's output can't be updated"),
+        (
+            options.existing.resumes(),
+            "a stream can't be resumed: it is processed from beginning to end",
+        ),
+        (options.existing.updates(), "a stream's output can't be updated"),
         (options.dry_run, "there is no dry run of a stream: it can be read only once"),
     ])
 }
@@ -48,7 +48,7 @@ pub(crate) fn in_places(options: &Options) -> Result<(), FileError> {
     in_general(options)?;
     refuse(&[
         (options.remove_source, "a transfer between places removes no sources"),
-        (options.update || options.delete.is_some(), "a transfer between places updates nothing"),
+        (options.existing.updates(), "a transfer between places updates nothing"),
         (options.dry_run, "there is no dry run of a transfer between places"),
         (options.base64.is_some() || !options.head.is_empty(), "only a stream has another form"),
     ])
@@ -82,17 +82,8 @@ const NO_REFERENCE: &str = "there is no engine to read outputs back with, so no 
 const NO_UPDATE: &str = "where sources are removed nothing is left to compare with, so outputs \
     can't be updated";
 
-const ONE_OF_BOTH: &str = "to resume is to leave complete outputs as they are, to update is to \
-    replace those of changed sources: an operation does one of both";
-
-const NO_COMPARISON: &str =
-    "only an update compares times of change, so only there they can be ignored";
-
 const NO_DELETE: &str = "outputs are deleted only by an encryption that updates a tree, in a format \
     other than that of `openssl enc`: there Evener knows its own files by their headers";
-
-const NONE_TO_DELETE: &str = "only an operation that deletes outputs can do so below directories \
-    that are not mounted";
 
 const NO_HEAD: &str = "only a stream begins with a head: the files of a tree have their keys beside \
     them";
@@ -100,6 +91,7 @@ const NO_HEAD: &str = "only a stream begins with a head: the files of a tree hav
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Existing;
 
     fn told(change: impl FnOnce(&mut Options)) -> (bool, bool) {
         let mut options = Options::default();
@@ -114,8 +106,8 @@ mod tests {
         for percent in [1, 50, 100] {
             assert_eq!(told(|options| options.courtesy.most_cpu = Some(percent)), (false, false));
         }
-        assert_eq!(told(|options| options.resume = true), (false, true));
-        assert_eq!(told(|options| options.update = true), (false, true));
+        assert_eq!(told(|options| options.existing = Existing::resume()), (false, true));
+        assert_eq!(told(|options| options.existing = Existing::update()), (false, true));
         assert_eq!(told(|options| options.dry_run = true), (false, true));
         assert_eq!(told(|options| options.head = vec![1]), (true, false));
     }
@@ -126,11 +118,6 @@ mod tests {
             assert_eq!(told(|options| options.courtesy.most_cpu = Some(percent)), (true, true));
         }
         assert_eq!(told(|options| options.remove_source = true), (true, true));
-        let both = |options: &mut Options| {
-            options.resume = true;
-            options.update = true;
-        };
-        assert_eq!(told(both), (true, true));
         assert_eq!(told(|options| options.suffix = "a/b".into()), (true, false));
     }
 }

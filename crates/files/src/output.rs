@@ -31,7 +31,7 @@ pub(crate) struct Outputs {
     /// True if a nameless file may be linked by its descriptor alone.
     by_descriptor: AtomicBool,
     replace: bool,
-    /// True if `Options::resume` would skip an output that is complete.
+    /// True if `Existing::Resume` would skip an output that is complete.
     resumable: bool,
     /// Files that no output may replace.
     protected: Protected,

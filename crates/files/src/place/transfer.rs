@@ -188,7 +188,7 @@ impl Transfer<'_> {
         Some(Item { entry: Arc::new(entry), output, changes: 0 })
     }
 
-    /// With [`Options::resume`]: returns whether an object's output is complete, by its length and
+    /// With `Existing::Resume`: returns whether an object's output is complete, by its length and
     /// its key.
     fn is_complete(
         &self,
@@ -197,7 +197,9 @@ impl Transfer<'_> {
         room: Room<'_>,
         worker: &mut Worker<'_>,
     ) -> Result<bool, SegmentError> {
-        let Some(store) = self.store.filter(|_| self.options.resume) else { return Ok(false) };
+        let Some(store) = self.store.filter(|_| self.options.existing.resumes()) else {
+            return Ok(false);
+        };
         let Some(there) = store.look(&item.output).map_err(FileError::from)? else {
             return Ok(false);
         };
@@ -287,7 +289,8 @@ impl Objects for Transfer<'_> {
         room: Room<'_>,
         worker: &mut Worker<'_>,
     ) -> Result<Opened<Reading>, SegmentError> {
-        let first: &mut [u8] = if self.options.resume { &mut [] } else { &mut *room.input };
+        let first: &mut [u8] =
+            if self.options.existing.resumes() { &mut [] } else { &mut *room.input };
         let (blob, read) = self.origin.open(&item.entry.name, first).map_err(FileError::from)?;
         let source = Reading(blob);
         let read = read.min(usize::try_from(source.length()).unwrap_or(usize::MAX));
@@ -305,7 +308,7 @@ impl Objects for Transfer<'_> {
 
     fn begin(&self, (): &(), item: &Item, source: &Reading) -> Result<Option<Writing>, FileError> {
         let Some(store) = self.store else { return Ok(None) };
-        let object = NewObject { name: &item.output, replaces: self.options.overwrite };
+        let object = NewObject { name: &item.output, replaces: self.options.existing.overwrites() };
         let draft = store.begin(&object)?;
         let geometry = self.keys.primary().geometry();
         let longest = match self.operation {

@@ -139,7 +139,7 @@ pub(crate) fn run(
     let seats = seats::able(options, cipher, operation.direction()).map_err(fail)?;
     let is_named = matches!(source, StreamSource::File(_) | StreamSource::Opened(..));
     let mut input = open(source).map_err(fail)?;
-    let outputs = Outputs::new(operation, (options.overwrite, false), options);
+    let outputs = Outputs::new(operation, (options.existing.overwrites(), false), options);
     let mut sink = Sink::open(target, &outputs, input.descriptor())?;
     if let (Direction::Encrypt, Some(form)) = (operation.direction(), options.base64) {
         sink = sink.encoding(form);

@@ -74,7 +74,7 @@ impl TreeWork<'_> {
             self.find_shared_directories(pair)?;
         }
         // In a dry run, entries to be deleted are still there.
-        let is_to_go = self.options.delete.is_some() && self.options.dry_run;
+        let is_to_go = self.options.existing.delete().is_some() && self.options.dry_run;
         if self.operation == Operation::Encrypt && !is_to_go {
             self.find_two_kinds(pair)?;
         }

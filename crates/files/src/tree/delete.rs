@@ -21,11 +21,11 @@ use super::full;
 use super::listing::{Listing, Wanted};
 use super::location::Location;
 use super::work::TreeWork;
+use crate::Agree;
 use crate::FileError;
 use crate::Operation;
 use crate::error::IntoSystemError;
 use crate::identity::{FileState, Identity};
-use crate::options::Agree;
 use crate::seal::{Blob, ReadAt, SegmentError, bytes_to_know, check_key, zeros};
 use crate::source::Source;
 
@@ -103,7 +103,10 @@ impl TreeWork<'_> {
             }
             return;
         }
-        if self.was_other_source() && !self.options.delete_unmounted && !orphans.files.is_empty() {
+        if self.was_other_source()
+            && !self.options.existing.deletes_unmounted()
+            && !orphans.files.is_empty()
+        {
             self.record.failed_of(path.to_owned(), FileError::OtherSource);
             return;
         }
@@ -142,7 +145,7 @@ impl TreeWork<'_> {
     /// Returns whether an entry only seems to have lost its source, because a disk is not mounted.
     /// That is a failure.
     fn may_be_unmounted(&self, orphans: &mut Orphans, path: &Path) -> bool {
-        if self.options.delete_unmounted {
+        if self.options.existing.deletes_unmounted() {
             return false;
         }
         let missing = self.missing_mounts().into_iter().map(|place| (place, FileError::Unmounted));

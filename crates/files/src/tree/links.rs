@@ -341,11 +341,11 @@ impl TreeWork<'_> {
         let there = status(into, new).map_err(&system)?;
         refuse_directory(&there, new)?;
         self.outputs.refuse_protected(into, new)?;
-        if self.options.update && !self.options.overwrite {
+        if self.options.existing.updates() && !self.options.existing.overwrites() {
             self.refuse_foreign(into, new, &there)?;
         }
         // An earlier run may have found this name first and made a separate output for it.
-        if !self.options.overwrite && !self.options.update {
+        if !self.options.existing.replaces() {
             let wanted = status(from, existing).map_err(&system)?;
             let length = wanted.st_size as u64;
             if let Some(difference) = difference(&there, &wanted, iter::once(length..=length)) {

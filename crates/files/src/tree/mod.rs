@@ -112,8 +112,9 @@ fn perform(
     let endpoints = Endpoints::find((operation, &metadata), source, target, options)?;
     // A resumed run replaces complete outputs whose source is still to be removed, after it has
     // refused other files in their place.
-    let replaces = options.overwrite || options.update || options.resume && options.remove_source;
-    let outputs = Outputs::new(operation, (replaces, !options.resume), options);
+    let resumes = options.existing.resumes();
+    let replaces = options.existing.replaces() || resumes && options.remove_source;
+    let outputs = Outputs::new(operation, (replaces, !resumes), options);
     let root = endpoints.root(source);
     let accounts = Accounts::open(&seats);
     let paths = (root, target);
@@ -152,7 +153,7 @@ fn perform(
         format: keys.primary().format().to_owned(),
         cipher: cipher.to_string(),
         dry_run: options.dry_run,
-        update: options.update,
+        update: options.existing.updates(),
         hard_links,
         ..Report::default()
     };

@@ -194,20 +194,20 @@ impl TreeWork<'_> {
     }
 
     /// Forgets directories that are no longer mount points, once no output is left of files that
-    /// were only below them, or if `Options::delete_unmounted` permits it. All other directories
+    /// were only below them, or if `Delete::unmounted` permits it. All other directories
     /// were no mount points.
     pub(super) fn settle_mounts(&self) {
         let mut list = self.mounts.list();
         let List { known, is_whole, has_gap, .. } = &*list;
         let is_kept = |path: &&PathBuf| match **path == *OTHER_SOURCE {
-            true => !self.options.delete_unmounted,
+            true => !self.options.existing.deletes_unmounted(),
             false => {
                 self.is_mounted(path) != Ok(false) || !self.options.selection.takes_directory(path)
             }
         };
         let mut kept: BTreeSet<_> = known.iter().filter(is_kept).cloned().collect();
         kept.extend(self.holder());
-        let now_whole = *is_whole || !has_gap || self.options.delete_unmounted;
+        let now_whole = *is_whole || !has_gap || self.options.existing.deletes_unmounted();
         if kept != *known || now_whole != *is_whole {
             (list.known, list.is_whole) = (kept, now_whole);
             self.keep(&mut list);

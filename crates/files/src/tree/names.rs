@@ -203,12 +203,12 @@ impl TreeWork<'_> {
 
     /// Returns whether outputs of earlier runs, and their unfinished files, may exist.
     pub(super) fn may_find_outputs(&self) -> bool {
-        self.options.resume || self.options.update || self.options.overwrite
+        self.options.existing.resumes() || self.options.existing.replaces()
     }
 
     /// Returns whether a file from before the run is replaced, or taken for its output.
     pub(super) fn minds_names(&self) -> bool {
-        self.outputs.replaces() || self.options.resume
+        self.outputs.replaces() || self.options.existing.resumes()
     }
 }
 

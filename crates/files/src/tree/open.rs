@@ -10,7 +10,7 @@ use rustix::fs::Mode;
 use super::directory::{Directory, Item, Made};
 use super::endpoints::PROTECTED;
 use super::names::refuse_long_name;
-use super::resume::Existing;
+use super::resume::Found;
 use super::work::TreeWork;
 use crate::output::Output;
 use crate::seal::{Done, Draft, Objects, Opened, ReadAt, Room, SegmentError, Workspace};
@@ -73,10 +73,10 @@ impl Objects for TreeWork<'_> {
         let Room { input, scratch, is_all } = room;
         let left = Room { input: &mut *input, scratch: &mut *scratch, is_all };
         let replaces = match self.look_for_output(directory, item, &source, left, worker)? {
-            Existing::Complete => return Ok(Opened::Finished),
-            Existing::Full => return Ok(Opened::Full),
-            Existing::Undone => false,
-            Existing::Outdated => true,
+            Found::Complete => return Ok(Opened::Finished),
+            Found::Full => return Ok(Opened::Full),
+            Found::Undone => false,
+            Found::Outdated => true,
         };
         if self.options.dry_run {
             // Nothing is begun in a dry run, so the room is the whole buffers.

@@ -253,7 +253,7 @@ impl TreeWork<'_> {
         if !files.is_empty() {
             self.feed_files(directory, files, feed);
         }
-        if was_mount && is_empty && !self.options.delete_unmounted {
+        if was_mount && is_empty && !self.options.existing.deletes_unmounted() {
             return Err(FileError::Unmounted);
         }
         Ok(Level { location: directory.location.clone(), status, subdirectories })
