@@ -19,13 +19,13 @@ pub(crate) fn in_tree(
     let may_delete = operation == Operation::Encrypt && cipher.is_authenticated();
     let removes = options.remove_source;
     refuse(&[
-        (is_no_suffix, NO_SUFFIX),
-        (removes && lacks_proof, NO_PROOF),
-        (removes && options.follow_symlinks, NOT_BELOW),
-        (removes && options.reference.is_none(), NO_REFERENCE),
-        (removes && options.existing.updates(), NO_UPDATE),
-        (options.existing.delete().is_some() && !may_delete, NO_DELETE),
-        (!options.head.is_empty(), NO_HEAD),
+        (is_no_suffix, Contradiction::Suffix),
+        (removes && lacks_proof, Contradiction::RemoveWithoutProof),
+        (removes && options.follow_symlinks, Contradiction::RemoveBehindLinks),
+        (removes && options.reference.is_none(), Contradiction::RemoveWithoutReference),
+        (removes && options.existing.updates(), Contradiction::RemoveAndUpdate),
+        (options.existing.delete().is_some() && !may_delete, Contradiction::Delete),
+        (!options.head.is_empty(), Contradiction::HeadOfTree),
     ])
 }
 
@@ -33,13 +33,10 @@ pub(crate) fn in_tree(
 pub(crate) fn in_stream(options: &Options) -> Result<(), FileError> {
     in_general(options)?;
     refuse(&[
-        (options.remove_source, "a stream can't be read back, so its source is not removed"),
-        (
-            options.existing.resumes(),
-            "a stream can't be resumed: it is processed from beginning to end",
-        ),
-        (options.existing.updates(), "a stream's output can't be updated"),
-        (options.dry_run, "there is no dry run of a stream: it can be read only once"),
+        (options.remove_source, Contradiction::StreamRemoves),
+        (options.existing.resumes(), Contradiction::StreamResumes),
+        (options.existing.updates(), Contradiction::StreamUpdates),
+        (options.dry_run, Contradiction::StreamDryRun),
     ])
 }
 
@@ -47,46 +44,94 @@ pub(crate) fn in_stream(options: &Options) -> Result<(), FileError> {
 pub(crate) fn in_places(options: &Options) -> Result<(), FileError> {
     in_general(options)?;
     refuse(&[
-        (options.remove_source, "a transfer between places removes no sources"),
-        (options.existing.updates(), "a transfer between places updates nothing"),
-        (options.dry_run, "there is no dry run of a transfer between places"),
-        (options.base64.is_some() || !options.head.is_empty(), "only a stream has another form"),
+        (options.remove_source, Contradiction::TransferRemoves),
+        (options.existing.updates(), Contradiction::TransferUpdates),
+        (options.dry_run, Contradiction::TransferDryRun),
+        (options.base64.is_some() || !options.head.is_empty(), Contradiction::TransferForm),
     ])
 }
 
 /// Checks the options that all operations share.
 pub(crate) fn in_general(options: &Options) -> Result<(), FileError> {
     let Courtesy { most_cpu, .. } = options.courtesy;
-    refuse(&[(most_cpu.is_some_and(|percent| !(1..=100).contains(&percent)), NO_PERCENTAGE)])
+    let is_no_percentage = most_cpu.is_some_and(|percent| !(1..=100).contains(&percent));
+    refuse(&[(is_no_percentage, Contradiction::CpuLimit)])
 }
 
-fn refuse(contradictions: &[(bool, &str)]) -> Result<(), FileError> {
+fn refuse(contradictions: &[(bool, Contradiction)]) -> Result<(), FileError> {
     match contradictions.iter().find(|(is_so, _)| *is_so) {
-        Some((_, reason)) => Err(FileError::Refused((*reason).to_owned())),
+        Some((_, contradiction)) => Err((*contradiction).into()),
         None => Ok(()),
     }
 }
 
-const NO_PERCENTAGE: &str = "a CPU limit is a percentage from 1 to 100";
-
-const NO_SUFFIX: &str = "a suffix has at least one character, and neither a slash nor a zero byte";
-
-const NO_PROOF: &str = "nothing authenticates files of this format, so a wrong key can go \
-    unnoticed: decrypting does not remove them";
-
-const NOT_BELOW: &str = "a symbolic link can lead to files anywhere, so following links \
-    does not go with removing sources";
-
-const NO_REFERENCE: &str = "there is no engine to read outputs back with, so no source is removed";
-
-const NO_UPDATE: &str = "where sources are removed nothing is left to compare with, so outputs \
-    can't be updated";
-
-const NO_DELETE: &str = "outputs are deleted only by an encryption that updates a tree, in a format \
-    other than that of `openssl enc`: there Evener knows its own files by their headers";
-
-const NO_HEAD: &str = "only a stream begins with a head: the files of a tree have their keys beside \
-    them";
+/// Options that contradict each other or the operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Contradiction {
+    /// The CPU limit is no percentage.
+    #[error("a CPU limit is a percentage from 1 to 100")]
+    CpuLimit,
+    /// The suffix can't be a part of a name.
+    #[error("a suffix has at least one character, and neither a slash nor a zero byte")]
+    Suffix,
+    /// Sources are to be removed, and outputs of this format can't be authenticated.
+    #[error(
+        "nothing authenticates files of this format, so a wrong key can go unnoticed: decrypting \
+         does not remove them"
+    )]
+    RemoveWithoutProof,
+    /// Sources are to be removed, and links to be followed.
+    #[error(
+        "a symbolic link can lead to files anywhere, so following links does not go with removing \
+         sources"
+    )]
+    RemoveBehindLinks,
+    /// Sources are to be removed without [`Options::reference`].
+    #[error("there is no engine to read outputs back with, so no source is removed")]
+    RemoveWithoutReference,
+    /// Sources are to be removed, and outputs updated.
+    #[error(
+        "where sources are removed nothing is left to compare with, so outputs can't be updated"
+    )]
+    RemoveAndUpdate,
+    /// The operation can't delete outputs.
+    #[error(
+        "outputs are deleted only by an encryption that updates a tree, in a format other than \
+         that of `openssl enc`: there Evener knows its own files by their headers"
+    )]
+    Delete,
+    /// A tree has no head.
+    #[error("only a stream begins with a head: the files of a tree have their keys beside them")]
+    HeadOfTree,
+    /// A stream's source is to be removed.
+    #[error("a stream can't be read back, so its source is not removed")]
+    StreamRemoves,
+    /// A stream is to be resumed.
+    #[error("a stream can't be resumed: it is processed from beginning to end")]
+    StreamResumes,
+    /// A stream's output is to be updated.
+    #[error("a stream's output can't be updated")]
+    StreamUpdates,
+    /// A dry run of a stream.
+    #[error("there is no dry run of a stream: it can be read only once")]
+    StreamDryRun,
+    /// A transfer between places is to remove sources.
+    #[error("a transfer between places removes no sources")]
+    TransferRemoves,
+    /// A transfer between places is to update outputs.
+    #[error("a transfer between places updates nothing")]
+    TransferUpdates,
+    /// A dry run of a transfer between places.
+    #[error("there is no dry run of a transfer between places")]
+    TransferDryRun,
+    /// A transfer between places is to make or read the form of a stream.
+    #[error("only a stream has another form")]
+    TransferForm,
+    /// The operation lacks a store, or is a verification and has one.
+    #[error("a store is what encrypting and decrypting take, and verifying does not")]
+    TransferStore,
+}
 
 #[cfg(test)]
 mod tests {

@@ -25,6 +25,7 @@ pub mod place;
 mod protected;
 mod random_access;
 mod record;
+mod refusal;
 mod report;
 mod seal;
 mod seats;
@@ -38,6 +39,7 @@ mod unkept;
 
 pub use evener_keys::KeyRing;
 
+pub use contradictions::Contradiction;
 pub use control::{Control, Progress};
 pub use error::{FileError, SystemError};
 pub use existing::{Agree, Delete, Existing, Update};
@@ -47,6 +49,7 @@ pub use operation::{Operation, OperationError};
 pub use options::{FileOutcome, Listener, Options};
 pub use protected::Protected;
 pub use random_access::{RandomAccess, random_access};
+pub use refusal::Refusal;
 pub use report::{Doubt, Effort, Failure, Notice, Report, Retirement, WorkerEffort};
 pub use selection::{MalformedGlob, MalformedPath, Selection};
 pub use stream::{Base64, StreamSource, StreamTarget, process_stream, takes_a_stream};

@@ -1,14 +1,15 @@
 //! Selects files of a tree by patterns.
 
 use std::ffi::OsStr;
+use std::fmt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use evener_core::{shown, shown_text};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
-use crate::FileError;
 use crate::tree::Location;
+use crate::{FileError, Refusal};
 
 /// Globs and paths that select files by their path below the root of the tree: the path of the
 /// plain file, without the suffix that encryption appends, whatever the operation's direction.
@@ -147,11 +148,9 @@ impl Watch<'_> {
         let named = self.selection.paths.iter().zip(&self.found);
         let missing = named.filter(|(_, found)| !found.load(Ordering::Relaxed));
         let told = missing.map(|(path, _)| {
-            let mut reason = "nothing of this name was found in the source".to_owned();
-            if let Some(suffix) = stripped.filter(|suffix| ends_in(path.as_os_str(), suffix)) {
-                reason.push_str(&format!("; {}", without_suffix(suffix)));
-            }
-            (path.as_path(), FileError::Refused(reason))
+            let suffix = stripped.filter(|suffix| ends_in(path.as_os_str(), suffix));
+            let suffix = suffix.map(|suffix| shown(suffix).to_string());
+            (path.as_path(), Refusal::NotFound { suffix }.into())
         });
         told.collect()
     }
@@ -170,7 +169,7 @@ impl Watch<'_> {
                 let mut notice =
                     format!("the glob to {option}, `{}`, matches nothing here", shown_text(text));
                 if let Some(suffix) = stripped.filter(|suffix| ends_in(text.as_ref(), suffix)) {
-                    notice.push_str(&format!("; {}", without_suffix(suffix)));
+                    notice.push_str(&without_suffix(&shown(suffix)));
                 }
                 notices.push(notice);
             }
@@ -184,9 +183,9 @@ pub(crate) fn ends_in(text: &OsStr, suffix: &OsStr) -> bool {
     text.as_encoded_bytes().ends_with(suffix.as_encoded_bytes())
 }
 
-/// Tells the user how to name sealed files.
-pub(crate) fn without_suffix(suffix: &OsStr) -> String {
-    format!("files are chosen by the names that they had before, without `{}`", shown(suffix))
+/// Tells the user how to name sealed files, behind other text.
+pub(crate) fn without_suffix(suffix: &dyn fmt::Display) -> String {
+    format!("; files are chosen by the names that they had before, without `{suffix}`")
 }
 
 /// A path that can't be below the root.

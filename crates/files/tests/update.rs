@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use common::{assert_same_tree, bytes, cobblestone, every_key_ring, home, options, process, tink};
 use evener_core::Key;
 use evener_files::{
-    Delete, Existing, FileError, KeyRing, Operation, Options, Report, Selection, Update,
+    Delete, Existing, FileError, KeyRing, Operation, Options, Refusal, Report, Selection, Update,
 };
 use evener_format::{CobblestoneSuite, Recipe};
 
@@ -471,7 +471,7 @@ fn what_can_not_be_meant_is_refused() {
         (Operation::Decrypt, &ours, &plain, &deleting),
     ] {
         let refused = process(operation, keys, source, Some(&sealed), options).unwrap_err();
-        assert!(matches!(refused.error, FileError::Refused(_)), "{refused}");
+        assert!(matches!(refused.error, FileError::Refused(Refusal::Options(_))), "{refused}");
         assert!(!sealed.exists());
     }
 }

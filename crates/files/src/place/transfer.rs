@@ -19,7 +19,8 @@ use crate::seal::{
 use crate::seats::{self, Accounts};
 use crate::selection::Watch;
 use crate::{
-    Failure, FileError, KeyRing, Operation, OperationError, Options, Report, contradictions,
+    Contradiction, Failure, FileError, KeyRing, Operation, OperationError, Options, Report,
+    contradictions,
 };
 
 /// Encrypts, decrypts or verifies the objects of a place into another. Their names are kept, with
@@ -43,8 +44,7 @@ pub fn transfer(
     let (cipher, direction) = (keys.primary().cipher(), operation.direction());
     contradictions::in_places(options).map_err(fail)?;
     if store.is_some() == (operation == Operation::Verify) {
-        let reason = "a store is what encrypting and decrypting take, and verifying does not";
-        return Err(fail(FileError::Refused(reason.to_owned())).into());
+        return Err(fail(Contradiction::TransferStore.into()).into());
     }
     let able = seats::able(options, cipher, direction).map_err(fail)?;
     let abilities = store.map_or(Abilities::QUICK, Store::abilities);

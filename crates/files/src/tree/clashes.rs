@@ -21,9 +21,9 @@ use super::finish::Visited;
 use super::listing::{Listing, beginning, look_up};
 use super::location::Location;
 use super::work::TreeWork;
-use crate::FileError;
 use crate::seal::opens_header;
 use crate::source::Source;
+use crate::{FileError, Refusal};
 
 /// A directory on both sides, with the entries of each.
 struct Pair<'a> {
@@ -168,13 +168,9 @@ impl TreeWork<'_> {
                 _ => false,
             };
             if is_clash {
-                let (plain, sealed) = (shown(name), shown(&sealed));
-                let reason = format!(
-                    "`{plain}` and `{sealed}` among the outputs would both be decrypted to `{plain}`, \
-                     and one of them is of an older state of the source; remove it, or update \
-                     with deletions"
-                );
-                self.record.failed(&pair.location.path_of(name), FileError::Refused(reason));
+                let (plain, sealed) = (shown(name).to_string(), shown(&sealed).to_string());
+                let refusal = Refusal::TwoKinds { plain, sealed };
+                self.record.failed(&pair.location.path_of(name), refusal.into());
             }
         }
         Ok(())

@@ -25,7 +25,7 @@ use crate::Operation;
 use crate::identity::Identity;
 use crate::metadata::permissions;
 use crate::seal::{Blob, Done, Workspace, compare};
-use crate::{FileError, Report};
+use crate::{FileError, Refusal, Report};
 
 /// The directories visited, whose metadata is set when everything in them is done.
 #[derive(Default)]
@@ -268,7 +268,7 @@ fn open_source<'a>(
     let there = fstat(source).map_err(&system)?;
     match Identity::of(&there) == Identity::of(&directory.status) {
         true => Ok(source),
-        false => Err(FileError::Refused(format!("{MOVED}, so its output did not get its times"))),
+        false => Err(Refusal::SourceDirectoryMoved.into()),
     }
 }
 
@@ -283,7 +283,7 @@ fn open_target<'a>(
     let counterpart = directory.target.as_ref().map(|(identity, _)| *identity);
     match Some(Identity::of(&there)) == counterpart {
         true => Ok((output, there)),
-        false => Err(FileError::Refused(format!("{MOVED}, so its mode and times were not set"))),
+        false => Err(Refusal::OutputDirectoryMoved.into()),
     }
 }
 
@@ -311,8 +311,6 @@ fn for_each<T: Sync, S>(
         work();
     });
 }
-
-const MOVED: &str = "was moved or replaced meanwhile";
 
 /// The number of directories open at once at the end: few enough for the usual limit of 1,024 open
 /// files.

@@ -44,12 +44,12 @@ use crate::seal::{Request, Sealer, affordable_workers};
 use crate::seats::Accounts;
 use crate::stream::takes_a_stream;
 use crate::{
-    Failure, FileError, KeyRing, Notice, Operation, OperationError, Options, Report, StreamSource,
-    StreamTarget, contradictions, seats, stream,
+    Failure, FileError, KeyRing, Notice, Operation, OperationError, Options, Refusal, Report,
+    StreamSource, StreamTarget, contradictions, seats, stream,
 };
 
 pub(crate) use descent::Descent;
-pub(crate) use endpoints::{NEITHER, target_name};
+pub(crate) use endpoints::target_name;
 pub(crate) use location::Location;
 pub(crate) use mounts::is_mount_list_beginning;
 
@@ -199,7 +199,7 @@ fn to_stream(
 fn refuse_stream(target: &Path, options: &Options) -> Result<(), Failure> {
     let fail = |error| Failure { path: target.to_owned(), error };
     if options.remove_source {
-        return Err(fail(FileError::Refused(NO_READING_BACK.to_owned())));
+        return Err(fail(Refusal::NotReadBack.into()));
     }
     may_write(target).map_err(|errno| {
         fail(FileError::System { action: "open the output", errno: errno.system() })
@@ -210,9 +210,6 @@ fn refuse_stream(target: &Path, options: &Options) -> Result<(), Failure> {
 fn full(root: &Path, path: &Path) -> PathBuf {
     if path.as_os_str().is_empty() { root.to_owned() } else { root.join(path) }
 }
-
-const NO_READING_BACK: &str =
-    "is no regular file, so the output can't be read back, and the source is not removed";
 
 /// The most tasks that wait. Each holds some names, and keeps its directory open.
 const QUEUED_TASKS: usize = 64;

@@ -26,7 +26,7 @@ use super::work::TreeWork;
 use crate::output::Outputs;
 use crate::seal::Blob;
 use crate::source::Source;
-use crate::{FileError, Operation};
+use crate::{FileError, Operation, Refusal};
 
 /// Returns whether the file that a path leads to is a target's list of mount points.
 pub fn is_mount_list(path: &Path) -> bool {
@@ -254,7 +254,7 @@ impl TreeWork<'_> {
 
 /// Reads a target's list, and whether it is whole.
 fn read(target: BorrowedFd<'_>) -> Result<Option<(BTreeSet<PathBuf>, bool)>, FileError> {
-    let unknown = || FileError::Refused("it is no list of mount points of this version".to_owned());
+    let unknown = || FileError::from(Refusal::UnknownMountList);
     let file = match Source::open(target, OsStr::new(MOUNT_LIST), false) {
         Err(FileError::System { errno, .. }) if errno.is(Errno::NOENT) => return Ok(None),
         Err(FileError::System { errno, .. }) if errno.is(Errno::LOOP) => return Err(unknown()),

@@ -8,14 +8,13 @@ use evener_pipeline::Worker;
 use rustix::fs::Mode;
 
 use super::directory::{Directory, Item, Made};
-use super::endpoints::PROTECTED;
 use super::names::refuse_long_name;
 use super::resume::Found;
 use super::work::TreeWork;
 use crate::output::Output;
 use crate::seal::{Done, Draft, Objects, Opened, ReadAt, Room, SegmentError, Workspace};
 use crate::source::{Source, read_exact_at};
-use crate::{FileError, Operation};
+use crate::{FileError, Operation, Refusal};
 
 /// An output of a tree with the mode that it has had since its creation, if that is known.
 #[derive(Clone)]
@@ -63,7 +62,8 @@ impl Objects for TreeWork<'_> {
         refuse_long_name(item)?;
         let source = Source::open(directory.source.as_fd(), &item.name, directory.follows)?;
         if self.options.protected.contains(source.status()) {
-            self.record.left_out_file(&directory.path_of(&item.name), PROTECTED);
+            self.record
+                .left_out_file(&directory.path_of(&item.name), Refusal::Protected.to_string());
             return Ok(Opened::Finished);
         }
         let writes = self.operation != Operation::Verify;

@@ -13,12 +13,12 @@ use rustix::io::Errno;
 use super::changed_since::modified;
 use super::directory::{Directory, Item, Made};
 use super::work::TreeWork;
-use crate::FileError;
 use crate::Operation;
 use crate::identity::{FileState, Identity, status_of_name_now};
 use crate::naming::refuse_special;
 use crate::seal::{Blob, ReadAt, Room, SegmentError, bytes_to_know, check_key};
 use crate::source::Source;
+use crate::{FileError, Refusal};
 
 /// The kind of an existing output.
 pub(super) enum Found {
@@ -115,12 +115,8 @@ impl TreeWork<'_> {
             seals.then(|| Source::open(target.as_fd(), &item.target, false)).transpose()?;
         let sealed = opened.as_ref().unwrap_or(source);
         if seals && FileState::of(sealed.status()) != FileState::of(there) {
-            let name = shown(&item.target);
-            return Err(FileError::Refused(format!(
-                "the output `{name}` was changed or replaced while it was looked at, perhaps by another \
-                 run; do it again"
-            ))
-            .into());
+            let name = shown(&item.target).to_string();
+            return Err(FileError::from(Refusal::OutputChanged(name)).into());
         }
         let checked = self.check_header(sealed, room, worker);
         checked.map_err(|error| match error {
