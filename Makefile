@@ -28,11 +28,12 @@ test:
 	done; scripts/list-skipped; cat "$$EVENER_TIMES"; exit $$status
 
 # A million random messages through every kernel, against OpenSSL and against the standard, and
-# two hundred thousand batches through the GPU's.
+# two hundred thousand batches through the GPU's. And the demo, as a new machine builds it.
 test-nightly: needs
 	EVENER_LANES_MESSAGES=1000000 cargo test --locked --release -p evener-lanes --tests
 	EVENER_LANES_MESSAGES=1000000 cargo test --locked --release -p evener-engines --lib lanes::
 	EVENER_GPU_BATCHES=200000 cargo test --locked --release -p evener-gpu --lib
+	tests/check-demo --cold
 
 # Everything on the boards' processors, under emulation.
 test-boards: needs

@@ -1,4 +1,4 @@
-"""The readers in docs/formats.md, on files that evener has just written."""
+"""The readers in docs/design/formats.md, on files that evener has just written."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from evener import Evener, Skipped, around, content
 
-PAGE = Path(__file__).parents[2] / "docs" / "formats.md"
+PAGE = Path(__file__).parents[2] / "docs" / "design" / "formats.md"
 READER = re.compile(r"^```python\n# file: (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 OPENSSL_CIPHERS = [
     "aes-128-cbc", "aes-256-cbc", "aes-192-ctr", "camellia-256-cbc", "des-ede3-cbc", "bf-cbc",

@@ -1,4 +1,4 @@
-"""How many rare lies go through by default: what docs/reliability.md says about them."""
+"""How many rare lies go through by default: what docs/evidence/reliability.md says about them."""
 
 import json
 import os

@@ -8,7 +8,7 @@ use crate::commands::{
     Completions, Decrypt, Encrypt, Engines, Gate, Keygen, List, Man, Speed, Tls, Verify,
 };
 use crate::document::print_failure;
-use crate::help::{self, Page};
+use crate::help;
 use crate::trouble::Trouble;
 
 /// Encrypts files, trees and pipes with every crypto engine of the machine at once.
@@ -36,15 +36,15 @@ pub(crate) enum Command {
 }
 
 /// The program's command line, with help.
-pub(crate) fn program(page: Page) -> CommandLine {
-    help::with_help(Arguments::command(), page)
+pub(crate) fn program() -> CommandLine {
+    help::with_help(Arguments::command())
 }
 
 /// Parses the command line. A request for help prints it and ends the program. A usage error is
 /// reported, with `--json` also in a document, and ends the program.
 pub(crate) fn parse() -> Result<Arguments, Trouble> {
     let typed = Typed::here();
-    let mut program = program(Page::asked_for(&typed.words));
+    let mut program = program();
     let error = match typed.read(&mut program) {
         Ok(arguments) => return Ok(arguments),
         Err(error) => error,
@@ -105,12 +105,9 @@ impl Command {
 #[cfg(test)]
 mod tests {
     use super::program;
-    use crate::help::Page;
 
     #[test]
     fn no_two_options_have_one_name() {
-        for page in [Page::Usual, Page::Engines, Page::All] {
-            program(page).debug_assert();
-        }
+        program().debug_assert();
     }
 }

@@ -28,7 +28,6 @@ mod whole_file;
 
 use arguments::{Command, program};
 use evener_cli::witness;
-use help::Page;
 use signals::Signals;
 use trouble::{Ending, Trouble};
 
@@ -63,8 +62,8 @@ fn perform(command: Command) -> Result<Ending, Trouble> {
         Command::Speed(options) => options.perform(),
         Command::Gate(options) => options.perform(),
         Command::Tls(options) => options.perform(&signals),
-        Command::Completions(options) => options.perform(program(Page::All)),
-        Command::Man(options) => options.perform(program(Page::All)),
+        Command::Completions(options) => options.perform(program()),
+        Command::Man(options) => options.perform(program()),
     };
     if let (Some(name), Err(trouble)) = (document, &result)
         && !matches!(trouble, Trouble::Output(_))

@@ -136,13 +136,14 @@ pub enum Kind {
 pub struct Offer {
     /// Number of workers up to which throughput grows; for CPU engines, the number of cores.
     pub depth: usize,
-    /// Recommended number of jobs in a batch; 1 for engines that gain nothing from larger batches.
+    /// Recommended number of jobs in a batch; 1 for engines that gain nothing from larger batches. A
+    /// batch may be larger.
     pub batch: usize,
     /// Recommended number of bytes of input in a batch, however many jobs hold them, for engines
     /// that copy to a device. 0 for engines to which only the number of jobs matters.
     pub bytes: usize,
-    /// Number of processes that can have sessions at once; `None` for no limit. All processes get
-    /// the same number, regardless of open sessions.
+    /// Number of processes that can have sessions at once; `None` for no limit. The number does not
+    /// depend on how many sessions are open now.
     pub holders: Option<usize>,
     /// Approximate time that the first session of a process takes to open. A run with less work
     /// than that does not wait for it. Zero for engines that open at once, and when the time is

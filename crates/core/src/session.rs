@@ -9,11 +9,11 @@ use crate::{Cipher, Direction, EngineError, InPlaceJob, Job, Key, Parcel, Record
 ///
 /// A session allocates nothing per job: it makes its contexts, sockets and buffers when it opens.
 ///
-/// An engine needs to implement only [`Session::process`]. Callers can give a session other work too,
-/// by the methods of `dyn Session` below. A session without the optional traits gets it as jobs.
+/// An engine needs to implement only [`Session::process`]. The methods of `dyn Session` below turn
+/// other work into jobs, unless the session has [`Shortcuts`] or is [`Guarded`].
 pub trait Session: Send {
-    /// Processes a batch of jobs and returns when all are done. The thread sleeps while a device
-    /// works.
+    /// Processes a batch of any number of jobs and returns when all are done. The thread sleeps
+    /// while a device works.
     ///
     /// On return each job's [`outcome`](Job::outcome) is set. The session rejects a job that no
     /// engine can process (wrong tag, malformed length) in that job's outcome, and does not itself

@@ -10,8 +10,8 @@ use std::io;
 /// A length that must not reach a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "it was about to be given {what} of {actual} bytes, where {expected} are right; this is a \
-     mistake of Evener's, and nothing was passed on"
+    "Evener was about to pass {what} of {actual} bytes instead of {expected}, which is a bug in \
+     Evener; nothing was passed on"
 )]
 pub(crate) struct Misfit {
     what: &'static str,

@@ -56,7 +56,7 @@ fn find_by_name(selector: &str) -> Result<(&'static Module, Option<&str>), Strin
 #[cfg(target_os = "linux")]
 fn check_driver(parameters: Option<&str>) -> Result<(), String> {
     match parameters {
-        Some("") => Err("no driver's name is behind the colon".to_owned()),
+        Some("") => Err("the colon must be followed by a driver's name".to_owned()),
         _ => Ok(()),
     }
 }
@@ -112,7 +112,7 @@ mod tests {
         }
         for (wrong, words) in [
             ("openssl", "only af_alg"),
-            ("cryptodev:", "behind the colon"),
+            ("cryptodev:", "followed by a driver's name"),
             ("pkcs11", "name a token"),
             ("pkcs11:", "name a token"),
             ("pkcs11:token", "NAME=VALUE"),

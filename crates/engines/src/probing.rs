@@ -120,7 +120,7 @@ impl Search {
                 Err(RecvTimeoutError::Timeout) => {
                     return Err(EngineError::unavailable(match most {
                         Some(most) if begun.elapsed() >= most => format!(
-                            "it did not answer within {} s; where it is named, it gets more time",
+                            "it did not answer within {} s; name it with --engine to allow it more time",
                             most.as_secs_f64()
                         ),
                         _ => format!("it did not answer within {} s", patience.as_secs_f64()),

@@ -1,4 +1,4 @@
-//! The list of engines. To add one, add its folder and one line here.
+//! The list of engines. ARCHITECTURE.md says how to add one.
 
 use std::sync::Arc;
 

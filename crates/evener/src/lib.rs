@@ -120,6 +120,32 @@ pub mod keys {
 }
 
 /// The contract for custom policies, which decide which worker gets which task.
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::time::Duration;
+///
+/// use evener::Options;
+/// use evener::policy::{Claim, Decision, MakePolicy, Policy, Seat, Setting, Waiting};
+///
+/// /// Gives all tasks to the first worker.
+/// #[derive(Debug)]
+/// struct First;
+///
+/// impl MakePolicy for First {
+///     fn policy(&self, _: &[Seat], _: &Setting) -> Box<dyn Policy> {
+///         Box::new(First)
+///     }
+/// }
+///
+/// impl Policy for First {
+///     fn next(&self, worker: usize, _: &Waiting, _: Duration) -> Decision {
+///         if worker == 0 { Decision::Claim(Claim::ONE) } else { Decision::Leave }
+///     }
+/// }
+///
+/// let options = Options { policy: Some(Arc::new(First)), ..Options::default() };
+/// ```
 pub mod policy {
     pub use evener_pipeline::policy::*;
     pub use evener_pipeline::{Load, SizeClass, Waiting};

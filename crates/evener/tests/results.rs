@@ -36,7 +36,7 @@ impl Stage {
     }
 
     fn encrypt(&self, change: impl FnOnce(&mut Options)) -> Result<Report, OperationError> {
-        self.evener(change).encrypt(&self.at("plain"), &self.at("sealed"))
+        self.evener(change).encrypt(self.at("plain"), self.at("sealed"))
     }
 }
 
@@ -59,7 +59,7 @@ fn what_is_not_done_is_an_error() {
     stage.encrypt(|_| ()).unwrap();
     flip_last_bit(&stage.at("sealed/two.enc"));
     let evener = stage.evener(|_| ());
-    let verified = evener.verify(&stage.at("sealed"));
+    let verified = evener.verify(stage.at("sealed"));
     let words = verified.as_ref().unwrap_err().to_string();
     assert!(words.contains("sealed/two.enc: chunk 0") && !words.contains('\n'), "{words}");
     let printed = format!("{:?}", verified.as_ref().unwrap_err());
@@ -67,7 +67,7 @@ fn what_is_not_done_is_an_error() {
     let report = incomplete(verified);
     assert_eq!((report.files, report.failures.len()), (1, 1));
     // The other file is done.
-    let report = incomplete(evener.decrypt(&stage.at("sealed"), &stage.at("back")));
+    let report = incomplete(evener.decrypt(stage.at("sealed"), stage.at("back")));
     assert_eq!(report.files, 1);
     assert!(stage.at("back/one").exists() && !stage.at("back/two").exists());
 
@@ -88,7 +88,7 @@ fn what_is_not_done_is_an_error() {
     assert_eq!(stopped.shortfall().unwrap(), "stopped after 0 files");
 
     // The operation could not begin.
-    let absent = evener.verify(&stage.at("absent"));
+    let absent = evener.verify(stage.at("absent"));
     assert!(matches!(absent, Err(OperationError::NotBegun(_))), "{absent:?}");
     assert!(absent.unwrap_err().report().is_none());
 }
@@ -107,7 +107,7 @@ fn what_is_left_out_is_no_error_and_in_the_report() {
 
     // A name without the suffix.
     fs::rename(stage.at("sealed/two.enc"), stage.at("sealed/two")).unwrap();
-    let report = stage.evener(|_| ()).verify(&stage.at("sealed")).unwrap();
+    let report = stage.evener(|_| ()).verify(stage.at("sealed")).unwrap();
     assert_eq!((report.files, report.notices.len()), (1, 1));
     assert!(report.notices[0].path.ends_with("two"), "{report:?}");
 
@@ -115,10 +115,10 @@ fn what_is_left_out_is_no_error_and_in_the_report() {
     let select = |options: &mut Options| {
         options.selection = Selection::new(&["one"], &[] as &[&str]).unwrap();
     };
-    let report = stage.evener(select).decrypt(&stage.at("sealed"), &stage.at("back")).unwrap();
+    let report = stage.evener(select).decrypt(stage.at("sealed"), stage.at("back")).unwrap();
     assert_eq!(report.files, 1);
 
     // No file at all.
     fs::create_dir(stage.at("empty")).unwrap();
-    assert_eq!(stage.evener(|_| ()).verify(&stage.at("empty")).unwrap().files, 0);
+    assert_eq!(stage.evener(|_| ()).verify(stage.at("empty")).unwrap().files, 0);
 }

@@ -7,7 +7,7 @@ use evener_format::FormatError;
 use rustix::io::Errno;
 
 use crate::Refusal;
-use crate::place::Fault;
+use crate::place::fault::Fault;
 
 /// The reason that one file (or the whole operation, before it began) failed.
 /// [`Failure`](crate::Failure) gives the path.

@@ -8,7 +8,7 @@ use rustix::fs::{Mode, Stat, fstat};
 use rustix::process::geteuid;
 
 use crate::FileError;
-use crate::metadata::permissions;
+use crate::identity::permissions;
 
 pub(crate) use evener_keys::mounts::{has_mode_of_mount, lies_without_modes};
 

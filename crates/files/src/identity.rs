@@ -2,7 +2,7 @@
 
 use std::os::fd::AsFd;
 
-use rustix::fs::{AtFlags, Stat, Statx, StatxFlags, fstat, statat, statx};
+use rustix::fs::{AtFlags, Mode, Stat, Statx, StatxFlags, fstat, statat, statx};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
@@ -103,4 +103,9 @@ impl FileState {
     pub(crate) fn is_but_for_change_time(self, status: &Stat) -> bool {
         FileState { changed: self.changed, ..FileState::of(status) } == self
     }
+}
+
+/// The permission bits of a status, set-id and sticky bits included.
+pub(crate) fn permissions(status: &Stat) -> Mode {
+    Mode::from_raw_mode(status.st_mode) & Mode::from_raw_mode(0o7777)
 }

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use rustix::process::getegid;
 
 use crate::FileError;
-use crate::metadata::permissions;
+use crate::identity::permissions;
 
 /// The attributes that a new entry may inherit from its directory.
 #[derive(Clone, Copy, Debug)]

@@ -12,11 +12,12 @@ use rustix::io::Errno;
 use serde::Serialize;
 
 use crate::error::IntoSystemError;
+use crate::location::Location;
 use crate::seal::Blob;
 use crate::selection::Watch;
 use crate::source::Source;
 use crate::temporary::is_temporary_name;
-use crate::tree::{Descent, Location, is_mount_list_beginning, target_name};
+use crate::tree::{Descent, is_mount_list_beginning, target_name};
 use crate::{Failure, FileError, KeyRing, Notice, Operation, Options, Refusal, left_out};
 
 /// The content of a file or a tree.

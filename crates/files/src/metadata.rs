@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use crate::exposure::{gives_more, lies_without_modes};
+use crate::identity::permissions;
 use crate::inherited::{EVERY_BIT, Inherited, bits_for};
 use crate::unkept::Unkept;
 use crate::{FileError, Operation, Options, Refusal};
@@ -357,11 +358,6 @@ pub(crate) fn while_writable(
     let done = call();
     fchmod(output, mode)?;
     done
-}
-
-/// The permission bits of a status, set-id and sticky bits included.
-pub(crate) fn permissions(status: &Stat) -> Mode {
-    Mode::from_raw_mode(status.st_mode) & Mode::from_raw_mode(0o7777)
 }
 
 /// The process's file mode creation mask, read without changing it; `None` if /proc does not show

@@ -1,8 +1,7 @@
 //! Refusals: reasons of Evener's own not to do something.
 
-use crate::contradictions::Contradiction;
-use crate::selection::without_suffix;
-use crate::unkept::in_brackets;
+use std::fmt;
+
 use crate::{FileError, SystemError};
 
 /// The reason that a file, or the whole operation, was refused. Names and paths are written as they
@@ -261,6 +260,74 @@ pub enum Refusal {
     Other(String),
 }
 
+/// Options that contradict each other or the operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Contradiction {
+    /// The CPU limit is no percentage.
+    #[error("a CPU limit is a percentage from 1 to 100")]
+    CpuLimit,
+    /// The suffix can't be a part of a name.
+    #[error("a suffix has at least one character, and neither a slash nor a zero byte")]
+    Suffix,
+    /// Sources are to be removed, and outputs of this format can't be authenticated.
+    #[error(
+        "nothing authenticates files of this format, so a wrong key can go unnoticed: decrypting \
+         does not remove them"
+    )]
+    RemoveWithoutProof,
+    /// Sources are to be removed, and links to be followed.
+    #[error(
+        "a symbolic link can lead to files anywhere, so following links does not go with removing \
+         sources"
+    )]
+    RemoveBehindLinks,
+    /// Sources are to be removed without [`Options::reference`](crate::Options::reference).
+    #[error("there is no engine to read outputs back with, so no source is removed")]
+    RemoveWithoutReference,
+    /// Sources are to be removed, and outputs updated.
+    #[error(
+        "where sources are removed nothing is left to compare with, so outputs can't be updated"
+    )]
+    RemoveAndUpdate,
+    /// The operation can't delete outputs.
+    #[error(
+        "outputs are deleted only by an encryption that updates a tree, in a format other than \
+         that of `openssl enc`: there Evener knows its own files by their headers"
+    )]
+    Delete,
+    /// A tree has no head.
+    #[error("only a stream begins with a head: the files of a tree have their keys beside them")]
+    HeadOfTree,
+    /// A stream's source is to be removed.
+    #[error("a stream can't be read back, so its source is not removed")]
+    StreamRemoves,
+    /// A stream is to be resumed.
+    #[error("a stream can't be resumed: it is processed from beginning to end")]
+    StreamResumes,
+    /// A stream's output is to be updated.
+    #[error("a stream's output can't be updated")]
+    StreamUpdates,
+    /// A dry run of a stream.
+    #[error("there is no dry run of a stream: it can be read only once")]
+    StreamDryRun,
+    /// A transfer between places is to remove sources.
+    #[error("a transfer between places removes no sources")]
+    TransferRemoves,
+    /// A transfer between places is to update outputs.
+    #[error("a transfer between places updates nothing")]
+    TransferUpdates,
+    /// A dry run of a transfer between places.
+    #[error("there is no dry run of a transfer between places")]
+    TransferDryRun,
+    /// A transfer between places is to make or read the form of a stream.
+    #[error("only a stream has another form")]
+    TransferForm,
+    /// The operation lacks a store, or is a verification and has one.
+    #[error("a store is what encrypting and decrypting take, and verifying does not")]
+    TransferStore,
+}
+
 impl From<Contradiction> for FileError {
     fn from(contradiction: Contradiction) -> FileError {
         Refusal::from(contradiction).into()
@@ -269,6 +336,16 @@ impl From<Contradiction> for FileError {
 
 fn suffix_hint(suffix: Option<&String>) -> String {
     suffix.map(|suffix| without_suffix(suffix)).unwrap_or_default()
+}
+
+/// Tells the user how to name sealed files, behind other text.
+pub(crate) fn without_suffix(suffix: &dyn fmt::Display) -> String {
+    format!("; files are chosen by the names that they had before, without `{suffix}`")
+}
+
+/// An error as text behind other text, such as " (Operation not permitted)".
+pub(crate) fn in_brackets(answer: Option<SystemError>) -> String {
+    answer.map(|errno| format!(" ({errno})")).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,14 +1,15 @@
 //! Selects files of a tree by patterns.
 
 use std::ffi::OsStr;
-use std::fmt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use evener_core::{shown, shown_text};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
-use crate::tree::Location;
+use crate::location::Location;
+use crate::place::name::{LEADS_OUT, MalformedPath, NAMES_ROOT, path_below_root};
+use crate::refusal::without_suffix;
 use crate::{FileError, Refusal};
 
 /// Globs and paths that select files by their path below the root of the tree: the path of the
@@ -183,21 +184,6 @@ pub(crate) fn ends_in(text: &OsStr, suffix: &OsStr) -> bool {
     text.as_encoded_bytes().ends_with(suffix.as_encoded_bytes())
 }
 
-/// Tells the user how to name sealed files, behind other text.
-pub(crate) fn without_suffix(suffix: &dyn fmt::Display) -> String {
-    format!("; files are chosen by the names that they had before, without `{suffix}`")
-}
-
-/// A path that can't be below the root.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{}`: {reason}", shown(path))]
-pub struct MalformedPath {
-    /// The path as it was given.
-    pub path: PathBuf,
-    /// The reason, as text.
-    pub reason: &'static str,
-}
-
 /// A glob that can't be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed glob `{glob}`: {reason}")]
@@ -279,23 +265,6 @@ fn below_root(text: &str) -> Result<String, MalformedGlob> {
     }
     Ok(parts.join("/"))
 }
-
-/// Strips from a path what says no more than that it is below the root.
-pub(crate) fn path_below_root(path: &Path) -> Result<PathBuf, MalformedPath> {
-    let refused = |reason| MalformedPath { path: path.to_owned(), reason };
-    let mut below = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::Normal(name) => below.push(name),
-            Component::ParentDir => return Err(refused(LEADS_OUT)),
-            Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
-        }
-    }
-    if below.as_os_str().is_empty() { Err(refused(NAMES_ROOT)) } else { Ok(below) }
-}
-
-const LEADS_OUT: &str = "`..` leads out of the source";
-const NAMES_ROOT: &str = "it names the source itself";
 
 fn malformed(glob: &str, error: &globset::Error) -> MalformedGlob {
     MalformedGlob { glob: glob.to_owned(), reason: error.kind().to_string() }

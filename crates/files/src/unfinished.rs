@@ -17,7 +17,8 @@ use rustix::fs::{Mode, RawDir, Stat, XattrFlags, fgetxattr, fremovexattr, fsetxa
 use rustix::process::geteuid;
 
 use crate::FileError;
-use crate::metadata::{Metadata, permissions, while_writable};
+use crate::identity::permissions;
+use crate::metadata::{Metadata, while_writable};
 
 impl Metadata {
     /// The mode for making a directory that has `at_first` until it gets another mark or `mode`.

@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use rustix::io::Errno;
 
 use crate::error::IntoSystemError;
+use crate::refusal::in_brackets;
 use crate::{FileError, Refusal, SystemError};
 
 /// The properties that a run's outputs lack.
@@ -50,11 +51,6 @@ impl Lack {
     fn answer(&self) -> Option<Option<SystemError>> {
         self.0.get().map(|errno| errno.map(Errno::system))
     }
-}
-
-/// An error as text behind other text, such as " (Operation not permitted)".
-pub(crate) fn in_brackets(answer: Option<SystemError>) -> String {
-    answer.map(|errno| format!(" ({errno})")).unwrap_or_default()
 }
 
 impl Unkept {

@@ -252,8 +252,79 @@ fn names_and_options_that_make_no_sense_are_refused() {
     };
     assert!(refuses(Operation::Encrypt, None, &options()));
     assert!(refuses(Operation::Verify, Some(&sealed), &options()));
+    for suffix in ["", "/../../x", "a\0"] {
+        let named = Options { suffix: suffix.into(), ..options() };
+        assert!(refuses(Operation::Encrypt, Some(&sealed), &named), "{suffix}");
+    }
+    let far = Slow::new(Memory::new(), Duration::ZERO, 8 << 20);
+    let small = Options { memory: 8 << 20, ..options() };
+    assert!(refuses(Operation::Encrypt, Some(&far), &small));
     let removes = Options { remove_source: true, ..options() };
     assert!(refuses(Operation::Encrypt, Some(&sealed), &removes));
     let report = perform(Operation::Decrypt, &keys, &plain, Some(&sealed), &options());
     assert_eq!((report.left_out, report.files, sealed.names().len()), (8, 0, 0));
+}
+
+/// Objects of which some can't be opened from the second time on.
+struct Vanishing(Memory, std::sync::Mutex<std::collections::BTreeSet<Name>>);
+
+impl Origin for Vanishing {
+    fn abilities(&self) -> Abilities {
+        Abilities::QUICK
+    }
+
+    /// First as many errors as one look ahead has entries, and then objects of unknown length.
+    fn walk(&self) -> Box<dyn Iterator<Item = Result<Entry, Fault>> + Send + '_> {
+        let errors = (0..1024).map(|_| Err(Fault::Failed("no answer".to_owned())));
+        let entries = self.0.walk().map(|entry| Ok(Entry::new(entry?.name, None)));
+        Box::new(errors.chain(entries))
+    }
+
+    fn open(&self, name: &Name, first: &mut [u8]) -> Result<(Box<dyn Blob>, usize), Fault> {
+        let is_first = self.1.lock().unwrap().insert(name.clone());
+        match is_first || !name.path().to_string_lossy().contains("vanishes") {
+            true => self.0.open(name, first),
+            false => Err(Fault::Missing(name.clone())),
+        }
+    }
+}
+
+#[test]
+fn what_waits_for_its_turn_is_not_lost_with_what_vanishes() {
+    let plain = Memory::new();
+    for number in 0..9 {
+        let kind = if number % 3 == 1 { "vanishes" } else { "stays" };
+        plain.insert(name(format!("{number}-{kind}")), &bytes(1_500_000));
+    }
+    let origin = Vanishing(plain, Default::default());
+    // One long object at a time: the others wait, and are opened again.
+    let store = Slow::new(Memory::new(), Duration::ZERO, 500_000);
+    let options = Options { memory: 3 << 20, ..options() };
+    let report = perform(Operation::Encrypt, &cobblestone(), &origin, Some(&store), &options);
+    let gone = |failure: &&evener_files::Failure| {
+        matches!(failure.error, FileError::Place(Fault::Missing(_)))
+    };
+    let vanished = report.failures.iter().filter(gone).count();
+    assert!((1..=3).contains(&vanished), "{vanished}");
+    assert_eq!(report.failures.len(), 1024 + vanished);
+    assert_eq!(report.files as usize, 9 - vanished);
+    assert!(!report.interrupted);
+    assert!(store.calls.most_uploads.load(Ordering::SeqCst) <= 1);
+}
+
+#[test]
+fn one_long_object_keeps_many_calls_in_flight() {
+    const LATENCY: Duration = Duration::from_millis(20);
+    let near = Memory::new();
+    near.insert(name("long"), &bytes(40 << 20));
+    let origin = Slow::new(near, LATENCY, 8 << 20);
+    let store = Slow::new(Memory::new(), LATENCY, 8 << 20);
+    let started = Instant::now();
+    let report = perform(Operation::Encrypt, &cobblestone(), &origin, Some(&store), &options());
+    assert!(report.is_success(), "{:?}", report.failures);
+    let calls = origin.calls.made.load(Ordering::SeqCst) as u32;
+    let ratio = (LATENCY * calls).as_secs_f64() / started.elapsed().as_secs_f64();
+    println!("{calls} calls, {ratio:.1} at once");
+    let most = origin.calls.most_in_flight.load(Ordering::SeqCst);
+    assert!(most > 16, "{most} calls at once");
 }

@@ -10,7 +10,7 @@ use rustix::fs::{AtFlags, FileType, FlockOperation, Gid, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::error::GateError;
-use crate::options::Scope;
+use crate::options::{LONGEST_NAME, Scope};
 
 /// The directory of one user's or group's gates, open and checked.
 #[derive(Debug)]
@@ -256,9 +256,6 @@ const SUFFIX: &str = ".gate";
 /// The longest wait for the lock. Removing a file is fast; only a stopped process holds the lock
 /// for longer.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
-
-/// The longest name of an engine, in bytes: no file name is then longer than 255 bytes.
-pub(crate) const LONGEST_NAME: usize = 80;
 
 #[cfg(test)]
 mod tests {

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::directory::LONGEST_NAME;
 use crate::error::GateError;
 use crate::layout::Layout;
 
@@ -158,6 +157,9 @@ pub enum Scope {
 
 /// The greatest number of control lists.
 pub(crate) const LISTS: usize = 64;
+
+/// The longest name of an engine, in bytes: no file name is then longer than 255 bytes.
+pub(crate) const LONGEST_NAME: usize = 80;
 
 #[cfg(test)]
 mod tests {

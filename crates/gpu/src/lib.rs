@@ -107,7 +107,7 @@ impl Engine for GpuEngine {
         let engine = &self.description.name;
         let &SessionRequest { cipher, direction, .. } = request;
         if self.offer(cipher, direction).is_none() {
-            return Err(EngineError::not_offered(cipher, direction).of(&engine));
+            return Err(EngineError::not_offered(cipher, direction).of(engine));
         }
         Ok(Box::new(GpuSession::open(engine, &self.device, &self.lending, request)?))
     }

@@ -1,7 +1,7 @@
 //! The probability of finding an engine that is wrong now and then.
 //!
 //! `cargo test -p evener-pipeline --test sampling -- --ignored --nocapture` prints the table of
-//! `docs/reliability.md`.
+//! `docs/evidence/reliability.md`.
 
 use std::sync::Arc;
 

@@ -13,12 +13,11 @@ use crate::values;
 #[derive(Args, Clone, Debug)]
 #[non_exhaustive]
 pub struct BackgroundOptions {
-    /// An engine that Evener uses, as in `evener encrypt`; may be given several times [default:
-    /// `cpu`, the processor's cores]
+    /// Engine that Evener uses, as in `evener encrypt`; repeatable [default: cpu]
     #[arg(long = "engine", value_name = "NAME", value_parser = values::engine(),
           hide_possible_values = true)]
     pub engines: Vec<String>,
-    /// A module that Evener uses too
+    /// Module that Evener also uses
     #[arg(long, value_name = "ENGINE", value_parser = values::engine(),
           hide_possible_values = true)]
     pub module: Option<String>,
@@ -30,11 +29,11 @@ pub struct BackgroundOptions {
     #[arg(long, value_name = "NAME", default_value = "aes-256-gcm",
           value_parser = values::cipher(), ignore_case = true, hide_possible_values = true)]
     pub cipher: Cipher,
-    /// The length of the messages that Evener encrypts
+    /// Length of the messages that Evener encrypts
     #[arg(long, value_name = "BYTES", default_value_t = 16_384,
           value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
     pub length: u32,
-    /// The CPU limits to measure, as for `--max-cpu`
+    /// CPU limits to measure, as for `--max-cpu`
     #[arg(long, value_name = "PERCENT", value_delimiter = ',', default_value = "25",
           value_parser = clap::value_parser!(u8).range(1..=100))]
     pub max_cpu: Vec<u8>,

@@ -21,31 +21,31 @@ pub struct Command {
 #[derive(Args, Clone, Debug)]
 #[non_exhaustive]
 pub struct GpuOptions {
-    /// The GPU, as an engine: `gpu:BACKEND:DEVICE`. A device that computes on the processor's cores
-    /// must be named, and the report says what it is
+    /// GPU to measure, as an engine: `gpu:BACKEND:DEVICE`. Name a device that computes on the processor's
+    /// cores explicitly; the report then says so
     #[arg(long, value_name = "ENGINE", default_value = "gpu")]
     pub device: String,
-    /// About how long a figure takes
+    /// Approximate time for each figure
     #[arg(long, value_name = "SECONDS", default_value_t = 0.5, value_parser = seconds)]
     pub seconds: f64,
-    /// How often a kernel is measured; the figure is the median
+    /// Number of measurements of a kernel; the figure is their median
     #[arg(long, value_name = "N", default_value_t = 20,
           value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub rounds: u16,
-    /// Bytes of texts that a kernel gets, more than a cache holds
+    /// Bytes of input for a kernel, more than a cache holds
     #[arg(long, value_name = "BYTES", default_value_t = 256 << 20,
           value_parser = clap::value_parser!(u64).range(1 << 16..=1 << 32))]
     pub bytes: u64,
-    /// Bytes of the longest copy, and of the largest batch
+    /// Bytes of the longest copy and of the largest batch
     #[arg(long, value_name = "BYTES", default_value_t = 64 << 20,
           value_parser = clap::value_parser!(u64).range(1 << 16..=1 << 30))]
     pub copy: u64,
-    /// Another program to run, such as AES that somebody else wrote for GPUs. It is started with the
-    /// number of bytes as its argument, and prints a line for each cipher, such as `aes-128-ctr 184.2`:
-    /// the cipher's name and GB/s on the device (10^9 bytes). Other lines are passed over. Repeatable
+    /// Rival program to run, such as another AES for GPUs; repeatable. It gets the number of bytes as its
+    /// argument and prints a line for each cipher, such as `aes-128-ctr 184.2`: the cipher's name and GB/s
+    /// on the device (10^9 bytes). Other lines are ignored
     #[arg(long = "peer", value_name = "PROGRAM")]
     pub peers: Vec<PathBuf>,
-    /// Time for all. What does not begin in time is listed as missing
+    /// Time limit for the whole benchmark; figures that do not start in time are listed as missing
     #[arg(long, value_name = "SECONDS", default_value_t = 400,
           value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub limit: u64,

@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use crate::values;
 
-/// The benchmark's options. Of each list that describes modelled modules the first value is the usual
-/// one, and one trouble at a time is not usual.
+/// The benchmark's options. The first value of each list that describes modelled modules is the
+/// usual one, and a run varies one of them at a time.
 #[derive(Args, Clone, Debug)]
 #[non_exhaustive]
 pub struct ModuleOptions {
@@ -18,7 +18,7 @@ pub struct ModuleOptions {
     #[arg(long = "kind", value_name = "KIND", value_delimiter = ',', value_enum,
           default_values = ["files", "pipe", "messages"])]
     pub kinds: Vec<WorkKind>,
-    /// How long the cores alone take for the work, in ms
+    /// Time that the cores alone take for the work, in ms
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_values = ["50", "500", "5000"],
           value_parser = clap::value_parser!(u64).range(1..=60_000))]
     pub ms: Vec<u64>,
@@ -27,35 +27,35 @@ pub struct ModuleOptions {
           default_values = ["pull", "adaptive"], value_parser = values::policy(),
           hide_possible_values = true)]
     pub policies: Vec<PolicyName>,
-    /// How long a modelled module takes to open, in ms; it sleeps meanwhile, and then computes
+    /// Time that a modelled module sleeps while it opens, in ms
     #[arg(long = "opening", value_name = "LIST", value_delimiter = ',',
           default_values = ["0", "10", "300", "3000"],
           value_parser = clap::value_parser!(u64).range(..=60_000))]
     pub openings: Vec<u64>,
-    /// The batch at which a modelled module hangs
+    /// Batch at which a modelled module hangs
     #[arg(long = "hang", value_name = "BATCH", value_delimiter = ',', value_enum,
           default_values = ["none", "first", "tenth", "last"])]
     pub hangs: Vec<Hang>,
-    /// How many times slower than a core a modelled module is
+    /// Ratio of a modelled module's time to a core's
     #[arg(long = "slower", value_name = "LIST", value_delimiter = ',',
           default_values = ["10", "1", "1000"],
           value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub slower: Vec<u64>,
-    /// Measure every combination of these
+    /// Measure every combination of these values
     #[arg(long)]
     pub every: bool,
-    /// The device to measure by the program `evener`, on files and pipes, with its cache of kernels
-    /// warm and cold; `none` for no device
+    /// Device to measure with the program `evener`, on files and pipes, with a warm and a cold cache of
+    /// kernels; `none` for no device
     #[arg(long, value_name = "ENGINE", default_value = "gpu:opencl:pocl")]
     pub device: String,
     /// The `evener` program [default: the one beside this program, otherwise the one on the PATH]
     #[arg(long, value_name = "PATH")]
     pub program: Option<PathBuf>,
-    /// The engine of the cores beside a modelled module
+    /// CPU engine to use beside a modelled module
     #[arg(long, value_name = "ENGINE", default_value = "cpu", value_parser = values::engine(),
           hide_possible_values = true)]
     pub cpu: String,
-    /// The cipher of files and messages; pipes are in the usual format
+    /// Cipher of files and messages; pipes have the default format
     #[arg(long, value_name = "NAME", default_value = "des-ede3-cbc",
           value_parser = values::cipher(), ignore_case = true, hide_possible_values = true)]
     pub cipher: Cipher,

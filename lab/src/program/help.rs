@@ -2,26 +2,20 @@
 
 use clap::Command;
 use clap::builder::PossibleValuesParser;
-use evener_cli::help::{further, listed, section};
+use evener_cli::help::{further, in_two_lengths, listed, section};
 
-use crate::examples::examples;
+use crate::examples::{EXAMPLES, examples};
 
 /// The program's command line, with help for people.
 pub(crate) fn with_help(program: Command) -> Command {
     let text = format!("{}\n{}", listed(examples(NAME)), further(NAME));
-    program
-        .mut_subcommands(|command| with_examples(command, NAME))
+    in_two_lengths(program, NAME, EXAMPLES)
         .mut_subcommand("man", |man| {
             let pages = PossibleValuesParser::new(MANUAL);
             man.mut_arg("command", |arg| arg.value_parser(pages).hide_possible_values(true))
         })
         .after_help(text.clone())
         .after_long_help(format!("{text}\n\n{}", section("Exit status", EXIT_STATUS)))
-}
-
-fn with_examples(command: Command, parent: &str) -> Command {
-    let path = format!("{parent} {}", command.get_name());
-    command.after_help(listed(examples(&path))).mut_subcommands(|below| with_examples(below, &path))
 }
 
 pub(crate) const NAME: &str = "evener-lab";
@@ -56,7 +50,6 @@ mod tests {
 
     use super::*;
     use crate::arguments::program;
-    use crate::examples::EXAMPLES;
 
     #[test]
     fn no_two_options_have_one_name() {

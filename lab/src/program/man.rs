@@ -23,12 +23,12 @@ impl Man {
     pub(crate) fn perform(&self, mut program: Command) -> Result<(), Trouble> {
         program.build();
         let text = match &self.command {
-            None => page(program, NAME, &[examples(NAME)], &[("EXIT STATUS", EXIT_STATUS)]),
+            None => page(program, NAME, examples(NAME), &[("EXIT STATUS", EXIT_STATUS)]),
             Some(name) => {
                 let unknown = || Trouble::Usage(format!("there is no command {name}"));
                 let command = find(&program, name).ok_or_else(unknown)?;
                 let path = format!("{NAME} {}", name.replace('-', " "));
-                page(command, &format!("{NAME}-{name}"), &[examples(&path)], &[])
+                page(command, &format!("{NAME}-{name}"), examples(&path), &[])
             }
         };
         let text = text.map_err(Trouble::Output)?;

@@ -23,7 +23,7 @@ fn plan(policies: &[PolicyName]) -> Plan {
 
 /// The greatest differences of simulated times and of the processor's numbers of files from the
 /// published ones, at any of the eight sizes, in tenths of a per cent, as printed by `evener-lab
-/// simulate PROFILE --published` and stated in docs/papers.md.
+/// simulate PROFILE --published` and stated in docs/evidence/papers.md.
 const DIFFERENCES: [(&str, u32, Option<u32>); 6] = [
     ("cpu-only", 1, Some(0)),
     ("module-only", 1, Some(0)),
@@ -45,7 +45,8 @@ fn the_published_tables_are_met() {
         found.iter().map(|it| (it.policy.as_str(), up(it.time), it.files.map(up))).collect();
     // Each is the difference reached, rounded up, and no more.
     assert_eq!(found, DIFFERENCES);
-    let (papers, report) = (include_str!("../../../docs/papers.md"), Ratios(&report).to_string());
+    let (papers, report) =
+        (include_str!("../../../docs/evidence/papers.md"), Ratios(&report).to_string());
     let stated: Vec<_> = report.lines().filter(|line| line.contains(": time ")).collect();
     assert_eq!(stated.len(), DIFFERENCES.len());
     assert!(stated.iter().all(|line| papers.lines().any(|it| it == *line)), "{stated:#?}");

@@ -16,7 +16,7 @@ pub struct TlsOptions {
     /// configuration of OpenSSL that `evener tls config --counters COUNTERS` wrote; repeatable
     #[arg(long = "contender", value_name = "NAME[=FILE]", default_values = [EVENER])]
     pub contenders: Vec<Named>,
-    /// Cipher to measure; those with CBC, which TLS 1.3 does not have, authenticate what is encrypted
+    /// Cipher to measure; the CBC ciphers (not in TLS 1.3) use encrypt-then-MAC
     #[arg(long = "cipher", value_name = "NAME", value_enum, value_delimiter = ',',
           default_values = ["aes-128-gcm"], ignore_case = true)]
     pub suites: Vec<Suite>,
@@ -33,7 +33,7 @@ pub struct TlsOptions {
     #[arg(long, value_name = "N", value_delimiter = ',', default_values = ["1", "16", "256"],
           value_parser = clap::value_parser!(u16).range(1..=256))]
     pub connections: Vec<u16>,
-    /// Whether a connection serves many requests, or each request makes its own: yes or no
+    /// Reuse a connection for many requests (yes), or make one for each request (no)
     #[arg(long, value_name = "YES,NO", value_delimiter = ',', default_values = ["yes", "no"],
           value_parser = BoolishValueParser::new(), hide_possible_values = true)]
     pub keep_alive: Vec<bool>,
@@ -41,17 +41,17 @@ pub struct TlsOptions {
     #[arg(long, value_name = "N", default_value_t = 11,
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: u32,
-    /// Time after which a turn begins no further request
+    /// Time after which a turn starts no further request
     #[arg(long, value_name = "SECONDS", default_value = "0.5", value_parser = seconds)]
     pub seconds: f64,
-    /// Leave cases out in which a body for each connection is more than this in all
+    /// Leave out cases in which the bodies of all connections together exceed this
     #[arg(long, value_name = "MIB", default_value_t = 1024)]
     pub most: u64,
     /// Number of nginx's workers
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u16).range(1..=64))]
     pub workers: u16,
-    /// The user of nginx's workers, where root starts it [default: nobody]
+    /// User of nginx's workers if root starts it [default: nobody]
     #[arg(long, value_name = "NAME", value_parser = user_name)]
     pub server_user: Option<String>,
     /// Bytes of text in a record of a long body (nginx's `ssl_buffer_size`)
@@ -64,7 +64,7 @@ pub struct TlsOptions {
     /// Run the client on these cores
     #[arg(long, value_name = "CORES", value_delimiter = ',', requires = "server_cores")]
     pub client_cores: Vec<usize>,
-    /// How often the start of a process is measured, `openssl version`; 0 skips it
+    /// Number of measured process starts (`openssl version`); 0 skips them
     #[arg(long, value_name = "N", default_value_t = 101,
           value_parser = clap::value_parser!(u32).range(..=1000))]
     pub starts: u32,

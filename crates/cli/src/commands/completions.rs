@@ -8,7 +8,7 @@ use crate::trouble::{Ending, Trouble};
 /// Print a completion script for a shell
 #[derive(Args)]
 pub(crate) struct Completions {
-    /// The shell
+    /// Shell that reads the script
     #[arg(value_name = "SHELL")]
     shell: Shell,
 }

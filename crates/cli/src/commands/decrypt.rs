@@ -18,20 +18,21 @@ use crate::trouble::{Ending, Trouble};
 
 /// Decrypt a file, a tree or a pipe
 ///
-/// SRC and DST are files, trees, or `-` for standard input and output. SRC may also be a FIFO, such
-/// as the shell's `<(command)`, or a device. In a tree, the files with the suffix `.enc` are
+/// SRC and DST are files, trees, or `-` for standard input and output. SRC may also be a device or
+/// a FIFO, such as the shell's `<(command)`. In a tree, the files with the suffix `.enc` are
 /// decrypted. A file gets its name only after all of it was authenticated, and a pipe gets only
 /// authenticated bytes.
 ///
-/// `evener decrypt -k my.key --only report.txt --only letters backup restored` restores a part of
-/// a tree: a file and a directory with all in it.
+/// `evener decrypt -k my.key --only report.txt --only letters backup restored` restores a part of a
+/// tree: a file, and a directory with everything in it.
 ///
-/// One tree goes to DST itself. Several sources go to a directory, each under its own name, and
-/// then DST ends in a slash: `evener decrypt -k my.key photos letters notes.txt.enc restored/`.
+/// A single tree is decrypted to DST itself. Several sources are decrypted into a directory, each
+/// under its own name; then DST ends in a slash: `evener decrypt -k my.key photos letters
+/// notes.txt.enc restored/`.
 ///
-/// --identity and --passphrase open the wrapped keys that lie in SRC (evener-key.age) or, for a
-/// file, beside it (SRC.evener-key.age, or evener-key.age), or at the head of a pipe; with --key
-/// they open that. A key further up is used only if --key names it.
+/// --identity and --passphrase open the wrapped key in SRC (evener-key.age), beside a file
+/// (SRC.evener-key.age, or evener-key.age) or at the start of a pipe. With --key they open that
+/// key. A key in a directory further up is used only if --key names it.
 #[derive(Args)]
 #[command(override_usage = "evener decrypt [OPTIONS] <SRC>... <DST>")]
 pub(crate) struct Decrypt {
@@ -44,10 +45,12 @@ pub(crate) struct Decrypt {
     /// Show plaintext on a terminal even if it is binary
     #[arg(long, help_heading = "Outputs")]
     force: bool,
-    /// Write plaintext even where others could read it because the file system does not keep
-    /// modes (FAT, exFAT, NTFS) and is not mounted for you alone. If SRC is on such a file
-    /// system, also give the plaintext the modes shown there. Without this option, the first case
-    /// is refused before anything is written, and in the second only you can read the files
+    /// Write plaintext even where others could read it
+    ///
+    /// This is the case if the file system keeps no modes (FAT, exFAT, NTFS) and is not mounted for
+    /// you alone; without this option, Evener refuses before it writes anything. If SRC is on such
+    /// a file system, this option also gives the plaintext the modes shown there; otherwise only
+    /// you can read the files
     #[arg(long, help_heading = "Outputs")]
     insecure_modes: bool,
     #[command(flatten)]
@@ -56,8 +59,10 @@ pub(crate) struct Decrypt {
     pub(crate) engines: EngineOptions,
     #[command(flatten)]
     pub(crate) telling: Telling,
-    /// Files, trees, or `-` for standard input, one or more. The last name is DST: the file, the directory,
-    /// or `-` for standard output. A DST that ends in a slash is a directory, made if it is missing
+    /// Files, trees, or `-` for standard input; the last name is the output
+    ///
+    /// The last name, DST, is a file, a directory, or `-` for standard output. A DST that ends in a
+    /// slash is a directory, and is made if it is missing
     #[arg(value_name = "SRC", required = true, num_args = 1..)]
     paths: Vec<OsString>,
 }

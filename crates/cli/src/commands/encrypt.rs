@@ -16,33 +16,35 @@ use crate::trouble::{Ending, Trouble};
 
 /// Encrypt a file, a tree or a pipe
 ///
-/// SRC and DST are files, trees, or `-` for standard input and output. SRC may also be a FIFO, such
-/// as the shell's `<(command)`, or a device. The files of a tree keep their names, with the suffix
+/// SRC and DST are files, trees, or `-` for standard input and output. SRC may also be a device or
+/// a FIFO, such as the shell's `<(command)`. The files of a tree keep their names, with the suffix
 /// `.enc`, and their modes and times. Links and empty directories are recreated; sockets, devices
 /// and the key are skipped. SRC itself may be a symbolic link.
 ///
-/// One tree goes to DST itself: `evener encrypt -k my.key photos backup` makes
-/// backup/2024/beach.jpg.enc of photos/2024/beach.jpg. Several sources go to a directory, each
-/// under its own name: `evener encrypt -k my.key photos letters notes.txt backup/` makes
-/// backup/photos, backup/letters and backup/notes.txt.enc. Two of one name are refused. One of several
-/// trees is later brought up to date with its own directory as DST: backup/photos.
+/// A single tree is encrypted to DST itself: `evener encrypt -k my.key photos backup` writes
+/// photos/2024/beach.jpg to backup/2024/beach.jpg.enc. Several sources are encrypted into a
+/// directory, each under its own name: `evener encrypt -k my.key photos letters notes.txt backup/`
+/// makes backup/photos, backup/letters and backup/notes.txt.enc. Two sources with the same name are
+/// refused. To update one of several trees later, give its own directory as DST: backup/photos.
 ///
-/// With --recipient or --passphrase, a fresh key is made and wrapped beside the output: in
-/// DST/evener-key.age for a tree and for several sources (evener-key-2.age and so on for what is
-/// added later), in DST.evener-key.age for a file, at its head for a pipe (then it opens from the
-/// pipe alone, and from a file that the pipe was written to). A key that lies there is used again if
-/// the passphrase opens it, or if --identity opens it and you made it on this machine, for this very
-/// place and for the recipients that you give now, if you give any ($XDG_STATE_HOME/evener/keys has a
-/// note of each key that you make). Any other key there may be from somebody else who can write there,
-/// and is left alone; so is that of a tree that was moved.
+/// With --recipient or --passphrase, Evener makes a fresh key and stores it encrypted (wrapped)
+/// with the output: for a tree and for several sources in DST/evener-key.age (evener-key-2.age and
+/// so on for later additions), for a file in DST.evener-key.age, for a pipe at its start. The pipe,
+/// or a file that holds it, then opens without another file.
 ///
-/// With --update a tree keeps its one key, so what opens it has to be given: --identity,
-/// --passphrase, or the key itself with --key.
+/// An existing wrapped key is used again if the passphrase opens it. It is also used again if
+/// --identity opens it and you made it on this machine, for this very place, and for the recipients
+/// that you give now, if any ($XDG_STATE_HOME/evener/keys records each key that you make). Evener
+/// does not use any other key there, because somebody else who can write there may have put it
+/// there. This includes the key of a tree that was moved.
 ///
-/// Evener never deletes a wrapped key, since copies of the files that it opens may be elsewhere.
+/// With --update a tree keeps its key, so give something that opens it: --identity, --passphrase,
+/// or the key itself with --key.
 ///
-/// --recipient keeps files from everybody but the recipients. It does not show who encrypted
-/// them: recipients are not secret, so anybody can put files and keys of their own there.
+/// Evener never deletes a wrapped key, because copies of its files may be elsewhere.
+///
+/// With --recipient, only the recipients can read the files. It does not show who encrypted them:
+/// recipients are not secret, so anybody can put files and keys of their own there.
 #[derive(Args)]
 #[command(override_usage = "evener encrypt [OPTIONS] <SRC>... <DST>")]
 pub(crate) struct Encrypt {
@@ -50,9 +52,11 @@ pub(crate) struct Encrypt {
     keys: SealingKeys,
     #[command(flatten)]
     choosing: Choosing,
-    /// Leave out files that change each time they are read, four times in all. Otherwise what was
-    /// read last is stored; its parts may be of different times. Either way the file is named and
-    /// the exit status is 1
+    /// Leave out files that change while they are read
+    ///
+    /// Evener reads a changing file up to four times. Without this option, it stores the last
+    /// reading, whose parts may be of different times. Either way it names the file and the exit
+    /// status is 1
     #[arg(long, help_heading = "Trees")]
     skip_changing: bool,
     #[command(flatten)]
@@ -61,8 +65,10 @@ pub(crate) struct Encrypt {
     pub(crate) engines: EngineOptions,
     #[command(flatten)]
     pub(crate) telling: Telling,
-    /// Files, trees, or `-` for standard input, one or more. The last name is DST: the file, the directory,
-    /// or `-` for standard output. A DST that ends in a slash is a directory, made if it is missing
+    /// Files, trees, or `-` for standard input; the last name is the output
+    ///
+    /// The last name, DST, is a file, a directory, or `-` for standard output. A DST that ends in a
+    /// slash is a directory, and is made if it is missing
     #[arg(value_name = "SRC", required = true, num_args = 1..)]
     paths: Vec<OsString>,
 }

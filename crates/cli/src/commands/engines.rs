@@ -24,26 +24,27 @@ use measuring::Measuring;
 /// Test the engines of this machine and show their ciphers
 ///
 /// Each engine encrypts and decrypts known data with each of its ciphers. A check mark means that
-/// both results are right. Engines that this machine lacks are listed with the reason, and so are
-/// those that don't answer within 10 seconds.
+/// both results are right. The list ends with the engines that this machine lacks and those that do
+/// not answer within 10 seconds, each with the reason.
 ///
-/// -v also shows how many workers (depth) and how many messages at once (batch) each engine asks
-/// for.
+/// -v also shows how many workers (depth) and how many messages at once (batch) each engine
+/// recommends.
 ///
-/// --measure measures the time of a job of each size on each engine: wall time and CPU time, with
-/// one worker and with as many as the engine asks for.
+/// --measure measures the wall time and CPU time of a job of each size on each engine, with one
+/// worker and with as many as the engine recommends.
 #[derive(Args)]
 pub(crate) struct Engines {
     /// Print one JSON document
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print each engine's ciphers with direction, depth, batch and test result
+    /// Show each engine's ciphers with direction, depth, batch and test result
     #[arg(short, long, conflicts_with = "json")]
     verbose: bool,
-    /// Measure which batches the engine `cpu` should give to `lanes` and which to `openssl`, print
-    /// the result, and save it for this processor and this build (evener/cpu.json in the user's
-    /// cache directory). With KERNEL, such as `aes-ni`, only print the result for that kernel of
-    /// `lanes`
+    /// Measure which batches the engine `cpu` gives to `lanes`, and save the result
+    ///
+    /// `openssl` gets the others. The result is for this processor and this build (evener/cpu.json
+    /// in the user's cache directory). With KERNEL, such as `aes-ni`, only print it for that kernel
+    /// of `lanes`
     #[arg(long, value_name = "KERNEL", num_args = 0..=1, default_missing_value = "",
         conflicts_with_all = ["json", "measure"], help_heading = "Measuring")]
     calibrate: Option<String>,

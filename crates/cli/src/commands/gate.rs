@@ -14,15 +14,15 @@ use crate::trouble::{Ending, Trouble, complain};
 /// Show which processes use limited engines, and which wait for them
 ///
 /// An engine is limited if it serves only a certain number of processes at once, or if --permits
-/// sets a number. The list has your own processes, or with --gate-group those of a group: whether each
-/// is running, stopped or dead, and for how long it has used the engine or waited.
+/// sets a number. The list shows your own processes, or with --gate-group those of a group: their
+/// state (running, stopped or dead) and how long they have used the engine or waited.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Gate {
     /// Print one JSON document
     #[arg(long)]
     pub(crate) json: bool,
-    /// Show the gates that --gate-group of other commands made for this group (name or number)
+    /// Show the gates that --gate-group made for this group (name or number)
     #[arg(long = "gate-group", alias = "group", value_name = "GROUP", value_parser = values::group)]
     group: Option<u32>,
     #[command(subcommand)]
@@ -31,12 +31,12 @@ pub(crate) struct Gate {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Remove gates, whatever state they are in; waiting processes continue at a new gate
+    /// Remove gates in any state; waiting processes continue at a new gate
     Reset {
-        /// Only the gate of this engine [default: all gates]
+        /// Remove only the gate of this engine [default: all gates]
         #[arg(value_name = "ENGINE")]
         engine: Option<String>,
-        /// The gates that --gate-group of other commands made for this group (name or number)
+        /// Remove the gates that --gate-group made for this group (name or number)
         #[arg(long = "gate-group", alias = "group", value_name = "GROUP", value_parser = values::group)]
         group: Option<u32>,
     },

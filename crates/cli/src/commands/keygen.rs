@@ -16,15 +16,16 @@ use crate::whole_file;
 
 /// Make a key
 ///
-/// A key file is one line, `evener-key:v1:FORMAT:KEY`, or a Tink keyset in JSON. With
-/// --recipient or --passphrase it is encrypted with age, and `age -d` shows it.
+/// A key file is one line, `evener-key:v1:FORMAT:KEY`, or a Tink keyset in JSON. With --recipient
+/// or --passphrase it is encrypted with age, and `age -d` decrypts it.
 #[derive(Args)]
 pub(crate) struct Keygen {
-    /// The key file to make, for its owner alone; an existing file is never replaced
-    /// [default: standard output]
+    /// Write the key to this new file, which only you can read [default: standard output]
+    ///
+    /// An existing file is never replaced
     #[arg(short, long, value_name = "KEYFILE")]
     output: Option<PathBuf>,
-    /// The file format that the key is for
+    /// File format that the key is for
     #[arg(
         long,
         default_value = KeyFormat::default().name(),
@@ -38,7 +39,7 @@ pub(crate) struct Keygen {
     passphrase: PassphraseOptions,
     #[command(flatten)]
     exposure: Exposure,
-    /// Print nothing but failures
+    /// Print only failures
     #[arg(short, long)]
     quiet: bool,
 }

@@ -19,8 +19,8 @@ use crate::trouble::{Ending, Trouble, complain, refused, shown};
 
 /// Show the formats and sizes of encrypted files
 ///
-/// A format that can't be told for certain without the key is marked with `?`. Keys among the files
-/// are shown as keys; `evener-pipe` is what `encrypt --recipient` wrote to a pipe.
+/// A format that is uncertain without the key is marked with `?`. Keys among the files are shown as
+/// keys. `evener-pipe` is a pipe that was encrypted with --recipient.
 #[derive(Args)]
 pub(crate) struct List {
     #[command(flatten)]
@@ -32,10 +32,10 @@ pub(crate) struct List {
     /// Print one JSON document
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print nothing but the list and failures
+    /// Print only the list and failures
     #[arg(short, long)]
     quiet: bool,
-    /// The file or tree to show
+    /// File or tree to show
     #[arg(value_name = "SRC")]
     source: PathBuf,
 }

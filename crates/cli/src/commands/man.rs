@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use clap::{Args, Command};
 use evener_cli::man::{find, page};
 
-use crate::help::{EXIT_STATUS, MEMORY, engine_examples, examples};
+use crate::help::{EXIT_STATUS, MEMORY, examples};
 use crate::trouble::{Ending, Trouble};
 
 /// Print a page of the manual
@@ -13,7 +13,7 @@ use crate::trouble::{Ending, Trouble};
 /// Read it with `evener man | man -l -`.
 #[derive(Args)]
 pub(crate) struct Man {
-    /// A command, for its own page, such as encrypt or gate-reset [default: evener itself]
+    /// Print the page of this command, such as encrypt or gate-reset [default: evener itself]
     #[arg(value_name = "COMMAND")]
     command: Option<String>,
 }
@@ -24,14 +24,13 @@ impl Man {
         let text = match &self.command {
             None => {
                 let sections = [("MEMORY", MEMORY), ("EXIT STATUS", EXIT_STATUS)];
-                page(program, "evener", &[examples("evener")], &sections)
+                page(program, "evener", examples("evener"), &sections)
             }
             Some(name) => {
                 let unknown = || Trouble::Usage(format!("there is no command {name}"));
                 let command = find(&program, name).ok_or_else(unknown)?;
                 let path = format!("evener {}", name.replace('-', " "));
-                let examples = [examples(&path), engine_examples(&path)];
-                page(command, &format!("evener-{name}"), &examples, &[])
+                page(command, &format!("evener-{name}"), examples(&path), &[])
             }
         };
         io::stdout().lock().write_all(&text.map_err(Trouble::Output)?).map_err(Trouble::Output)?;

@@ -18,9 +18,9 @@ use crate::trouble::{Ending, Trouble};
 
 /// Measure the throughput of the engines by cipher and message length
 ///
-/// Each engine encrypts and decrypts messages in memory, each with its own IV: with one worker,
-/// and with as many workers as the engine asks for (one per core for CPU engines). The figures are
-/// MB/s (millions of bytes per second), medians over the rounds.
+/// Each engine encrypts and decrypts messages in memory, each with its own IV: with one worker, and
+/// with as many workers as the engine recommends (one per core for CPU engines). The figures are
+/// medians over the rounds, in MB/s (millions of bytes per second).
 #[derive(Args)]
 pub(crate) struct Speed {
     /// Ciphers to measure
@@ -38,7 +38,7 @@ pub(crate) struct Speed {
     #[arg(long = "bytes", value_name = "N", value_delimiter = ',',
         value_parser = values::message_length, default_values = ["1024", "16384", "65536", "1048576"])]
     lengths: Vec<usize>,
-    /// `encrypt` or `decrypt` [default: both]
+    /// Direction: `encrypt` or `decrypt` [default: both]
     #[arg(long = "direction", value_name = "DIRECTION", value_delimiter = ',',
         value_parser = values::direction(), hide_possible_values = true)]
     directions: Vec<Direction>,
@@ -53,7 +53,7 @@ pub(crate) struct Speed {
     /// Print one JSON document
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print nothing but the figures
+    /// Print only the figures
     #[arg(short, long)]
     quiet: bool,
 }

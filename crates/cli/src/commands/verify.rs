@@ -16,7 +16,7 @@ use crate::trouble::{Ending, Trouble};
 
 /// Authenticate a file, a tree or a pipe without writing anything
 ///
-/// SRC is a file, a tree, or `-` for standard input. Files of `openssl enc` have no authentication;
+/// SRC is a file, a tree, or `-` for standard input. Files of `openssl enc` are not authenticated;
 /// only their padding is checked.
 #[derive(Args)]
 pub(crate) struct Verify {

@@ -4,15 +4,11 @@ use evener_cli::help::{Example, Table, example, find};
 
 /// The examples of a command, by its path, such as `evener gate reset`.
 pub(crate) fn examples(path: &str) -> &'static [Example] {
-    find(EXAMPLES, path)
+    find(ALL, path)
 }
 
-/// The examples of a command's options for engines, policies and the gate.
-pub(crate) fn engine_examples(path: &str) -> &'static [Example] {
-    find(ENGINE_EXAMPLES, path)
-}
-
-const EXAMPLES: &Table = &[
+/// The examples of all commands. Short help shows the first three of each.
+pub(super) const ALL: &Table = &[
     (
         "evener",
         &[
@@ -44,6 +40,11 @@ const EXAMPLES: &Table = &[
         "evener encrypt",
         &[
             example("Encrypt a directory", "evener encrypt -k my.key photos backup"),
+            example("Bring it up to date later", "evener encrypt -k my.key --update photos backup"),
+            example(
+                "Encrypt for age recipients, without a secret on this machine",
+                "evener encrypt -R recipients.txt photos sealed",
+            ),
             example(
                 "Continue after an interruption",
                 "evener encrypt -k my.key --resume photos backup",
@@ -53,22 +54,35 @@ const EXAMPLES: &Table = &[
                 "Encrypt a pipe",
                 "tar c photos | evener encrypt -k my.key - - > photos.tar.enc",
             ),
-            example(
-                "Encrypt for age recipients, without a secret on this machine",
-                "evener encrypt -R recipients.txt photos sealed",
-            ),
             example("Encrypt with a passphrase", "evener encrypt --passphrase photos locked"),
+            example(
+                "Use the CPU and a kernel driver at once",
+                "evener encrypt -k my.key --engine cpu --engine af_alg photos backup",
+            ),
+            example(
+                "Recompute every job of a module on OpenSSL",
+                "evener encrypt -k my.key --engine cryptodev --verify-engine 1 photos backup",
+            ),
+            example(
+                "Let two processes at a time use the engine",
+                "evener encrypt -k my.key --engine cryptodev --permits 2 photos backup",
+            ),
         ],
     ),
     (
         "evener decrypt",
         &[
             example("Decrypt a directory", "evener decrypt -k my.key backup restored"),
+            example("Decrypt a part of it", "evener decrypt -k my.key --only 2026 backup part"),
+            example(
+                "Decrypt files that were encrypted for your age recipient",
+                "evener decrypt -i identity.txt sealed opened",
+            ),
             example("Decrypt one file", "evener decrypt -k my.key notes.txt.enc copy.txt"),
             example("Decrypt a pipe", "evener decrypt -k my.key - - < photos.tar.enc | tar t"),
             example(
-                "Decrypt what was encrypted for your age recipient",
-                "evener decrypt -i identity.txt sealed opened",
+                "Use the CPU and a kernel driver at once",
+                "evener decrypt -k my.key --engine cpu --engine af_alg backup restored",
             ),
             example(
                 "Decrypt a file of `openssl enc -aes-256-ctr -pbkdf2`",
@@ -82,6 +96,10 @@ const EXAMPLES: &Table = &[
         &[
             example("Check a directory", "evener verify -k my.key backup"),
             example("Check a pipe", "evener verify -k my.key - < photos.tar.enc"),
+            example(
+                "Check on the reference engine alone",
+                "evener verify -k my.key --engine openssl backup",
+            ),
         ],
     ),
     (
@@ -140,7 +158,7 @@ const EXAMPLES: &Table = &[
                 "Write a configuration of OpenSSL that loads Evener",
                 "evener tls config -o evener.cnf",
             ),
-            example("Have nginx use it", "evener tls enable nginx"),
+            example("Make nginx use it", "evener tls enable nginx"),
             example("Show what Evener does for the programs that use it", "evener tls status"),
         ],
     ),
@@ -157,31 +175,40 @@ const EXAMPLES: &Table = &[
     (
         "evener tls enable",
         &[
-            example("Print how nginx uses Evener, and how to undo it", "evener tls enable nginx"),
             example(
-                "Do it, and have nginx start only with Evener",
+                "Print how to make nginx use Evener, and how to undo it",
+                "evener tls enable nginx",
+            ),
+            example(
+                "Make nginx use Evener, and start only with it",
                 "evener tls enable --write --require nginx",
             ),
         ],
     ),
-    ("evener tls disable", &[example("Undo it", "evener tls disable --write nginx")]),
+    (
+        "evener tls disable",
+        &[example("Make nginx stop using Evener", "evener tls disable --write nginx")],
+    ),
     (
         "evener tls check",
         &[
             example(
-                "See whether Evener does the TLS of curl",
+                "Check whether Evener does the TLS of curl",
                 "evener tls check curl https://localhost",
             ),
-            example("See whether nginx has it, which runs", "evener tls check --service nginx"),
+            example("Check a running nginx", "evener tls check --service nginx"),
         ],
     ),
     (
         "evener tls status",
         &[
             example("Show the records of each program", "evener tls status"),
-            example("Show those of nginx's processes", "evener tls status --all --program nginx"),
             example(
-                "Have Prometheus's node exporter read them",
+                "Show the records of nginx's processes",
+                "evener tls status --all --program nginx",
+            ),
+            example(
+                "Export them to Prometheus's node exporter",
                 "evener tls status --prometheus > /var/lib/prometheus/node-exporter/evener.prom",
             ),
         ],
@@ -205,64 +232,15 @@ const EXAMPLES: &Table = &[
     ),
 ];
 
-const ENGINE_EXAMPLES: &Table = &[
-    (
-        "evener encrypt",
-        &[
-            example(
-                "Use the CPU and a kernel driver at once",
-                "evener encrypt -k my.key --engine cpu --engine af_alg photos backup",
-            ),
-            example(
-                "Recompute every job of a module on OpenSSL",
-                "evener encrypt -k my.key --engine cryptodev --verify-engine 1 photos backup",
-            ),
-            example(
-                "Let two processes at a time use the engine",
-                "evener encrypt -k my.key --engine cryptodev --permits 2 photos backup",
-            ),
-        ],
-    ),
-    (
-        "evener decrypt",
-        &[
-            example(
-                "Use the CPU and a kernel driver at once",
-                "evener decrypt -k my.key --engine cpu --engine af_alg backup restored",
-            ),
-            example(
-                "Recompute every job of a module on OpenSSL",
-                "evener decrypt -k my.key --engine cryptodev --verify-engine 1 backup restored",
-            ),
-        ],
-    ),
-    (
-        "evener verify",
-        &[example(
-            "Verify on the reference engine alone",
-            "evener verify -k my.key --engine openssl backup",
-        )],
-    ),
-];
-
 #[cfg(test)]
 mod tests {
-    use evener_cli::help::{checks, commands};
+    use evener_cli::help::checks;
 
-    use super::super::Page;
     use super::*;
     use crate::arguments::program;
 
     #[test]
     fn every_command_has_examples_that_can_be_typed() {
-        checks::examples(&program(Page::All), &[EXAMPLES, ENGINE_EXAMPLES]);
-    }
-
-    #[test]
-    fn pages_of_engines_have_examples() {
-        for (path, command) in commands(&program(Page::All), "evener") {
-            let has_page = command.get_arguments().any(|arg| arg.get_id() == "help-engines");
-            assert_eq!(has_page, !engine_examples(&path).is_empty(), "{path}");
-        }
+        checks::examples(&program(), &[ALL]);
     }
 }

@@ -7,7 +7,6 @@ use clap::Command;
 use evener_cli::help::commands;
 
 use crate::arguments::program;
-use crate::help::Page;
 
 /// The commands that process files alike. Of all their options, each lacks exactly these.
 const OF_FILES: [(&str, &[&[&str]]); 4] = [
@@ -58,7 +57,6 @@ const WORKING: &[&str] = &[
     "max-cpu",
     "jobs",
     "memory",
-    "help-engines",
 ];
 
 /// A command, and another that has all its options except these.
@@ -110,7 +108,7 @@ const OF_ALL: [(&str, &[&str]); 2] = [
 
 /// Returns each command's name, without the program's, with its options as the manual shows them.
 fn options() -> BTreeMap<String, BTreeSet<String>> {
-    let known = commands(&program(Page::All), "evener").into_iter();
+    let known = commands(&program(), "evener").into_iter();
     let named = known.filter_map(|(path, command)| {
         let name = path.strip_prefix("evener ")?.to_owned();
         Some((name, shown(&command)))
@@ -160,7 +158,7 @@ fn what_all_have_all_have() {
 #[test]
 fn letters_mean_the_same_everywhere() {
     let (mut names, mut letters) = (BTreeMap::new(), BTreeMap::new());
-    for (path, command) in commands(&program(Page::All), "evener") {
+    for (path, command) in commands(&program(), "evener") {
         for arg in command.get_arguments() {
             let Some(long) = arg.get_long().map(str::to_owned) else { continue };
             if let Some(letter) = arg.get_short() {

@@ -18,65 +18,82 @@ use crate::trouble::{Trouble, complain};
 
 #[derive(Args, Debug)]
 pub(crate) struct EngineOptions {
-    /// Engine to use (`evener engines` lists all); repeat the option to use several at once
-    /// [default: cpu]
+    /// Add an engine; repeatable [default: cpu]
+    ///
+    /// `evener engines` lists all. All given engines work at once
     #[arg(long = "engine", value_name = "NAME", help_heading = "Engines",
         value_parser = named::engine(), hide_possible_values = true)]
     engines: Vec<String>,
-    /// Verify one in N jobs, chosen at random, and two jobs of every file that one engine does
-    /// alone, by recomputing them on OpenSSL. After a wrong result the engine gets no more jobs. 1
-    /// verifies every job, 0 none [default: 0 for CPU engines; for modules 1 if that takes at most
-    /// 5 % of the module's time, otherwise 1000]
+    /// Recompute one in N jobs on OpenSSL and compare
+    ///
+    /// The jobs are chosen at random, and two more in every file that one engine does alone. After
+    /// a wrong result the engine gets no more jobs. 1 verifies every job, 0 none [default: 0 for
+    /// CPU engines; for modules 1 if that takes at most 5 % of the module's time, otherwise 1000]
     #[arg(long, value_name = "N", help_heading = "Engines")]
     verify_engine: Option<u64>,
-    /// Retry a PIN from a `pin-source` file that a token has refused. Without this option, the
-    /// PIN is not tried again until the file changes, because tokens lock themselves after
-    /// several wrong PINs
+    /// Retry a PIN from a `pin-source` file that a token has refused
+    ///
+    /// Without this option, the PIN is not tried again until the file changes, because tokens lock
+    /// themselves after several wrong PINs
     #[arg(long, help_heading = "Engines")]
     retry_pin: bool,
-    /// Policy that assigns tasks to workers: `pull` gives each free worker the next task;
-    /// `adaptive` measures the engines during the run and uses the fastest combination [default:
-    /// adaptive with modules, pull without]
+    /// Policy that assigns tasks to workers [default: adaptive with modules, pull without]
+    ///
+    /// `pull` gives each free worker the next task; `adaptive` measures the engines during the run
+    /// and uses the fastest combination
     #[arg(long, value_name = "POLICY", help_heading = "Policies", value_parser = named::policy(),
         hide_possible_values = true)]
     policy: Option<PolicyName>,
-    /// Measured costs of the engines, as `evener engines --measure -o FILE` writes them, for the
-    /// adaptive policy to start from [default: what `--measure --keep` saved]
+    /// Start the adaptive policy from these measured costs of the engines
+    ///
+    /// `evener engines --measure -o FILE` writes the file [default: the costs that `--measure
+    /// --keep` saved]
     #[arg(long, value_name = "FILE", help_heading = "Policies")]
     profile: Option<PathBuf>,
-    /// Give way to other programs: CPU workers use only idle CPU time, and modules do more of the
-    /// work, as far as their drivers leave the cores alone
+    /// Give way to other programs
+    ///
+    /// CPU workers use only idle CPU time, and modules do more of the work if their drivers need
+    /// little CPU time
     #[arg(long, help_heading = "Resources")]
     background: bool,
-    /// Limit CPU time to this percentage of all cores (1-100), averaged over the run; opening a
-    /// module's session is not counted
+    /// Limit CPU time to this percentage of all cores (1-100)
+    ///
+    /// It is an average over the run and does not count the opening of a module's session
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=100),
         help_heading = "Resources")]
     max_cpu: Option<u8>,
-    /// Number of workers (threads) over all engines [default: one per core for CPU engines, as
-    /// many as the engine asks for otherwise]
+    /// Number of workers (threads) over all engines
+    ///
+    /// [default: one per core for CPU engines, and as many as the engine recommends otherwise]
     #[arg(short, long, value_name = "N", value_parser = jobs, help_heading = "Resources")]
     jobs: Option<NonZeroUsize>,
-    /// Memory limit for the buffers of all workers; fewer work than asked for where it can't hold a
-    /// chunk for each. With the default the whole program stays below 256 MiB [default: 64M]
+    /// Memory limit for the buffers of all workers [default: 64M]
+    ///
+    /// If it can't hold a chunk for each worker, fewer workers run. With the default the whole
+    /// program stays below 256 MiB
     #[arg(long, value_name = "SIZE", value_parser = values::size, help_heading = "Resources")]
     memory: Option<usize>,
-    /// How processes queue for an engine that only some of them may use at once: `fifo` in order
-    /// of arrival; `lists` by process id, in one list per permit (64 at most); `none` not at all.
-    /// Two Evener processes in one pipeline need a permit each, or `none`
+    /// Order in which processes wait for an engine with limited capacity
+    ///
+    /// `fifo`: in order of arrival; `lists`: by process id, in one list per permit (64 at most);
+    /// `none`: no waiting. Two Evener processes in one pipeline need a permit each, or `none`
     #[arg(long, value_name = "DISCIPLINE", default_value_t, help_heading = "Gate",
         value_parser = named::discipline(), hide_possible_values = true)]
     gate: Discipline,
-    /// Number of processes that may use each engine at once (permits); it must be the same for all
-    /// processes (`evener gate` shows them) [default: what the engine reports]
+    /// Number of processes that may use each engine at once [default: what the engine reports]
+    ///
+    /// It must be the same for all processes; `evener gate` shows them
     #[arg(long, value_name = "N", value_parser = permits, help_heading = "Gate")]
     permits: Option<NonZeroUsize>,
-    /// Share the gate with all members of this group (name or number), not only with your own
-    /// processes; the members must trust one another
+    /// Share the gate with all members of this group (name or number)
+    ///
+    /// Otherwise only your own processes share it. The members must trust one another
     #[arg(long, value_name = "GROUP", value_parser = values::group, help_heading = "Gate")]
     gate_group: Option<u32>,
     /// Pass on the permit of a process that stays stopped (SIGSTOP, Ctrl-Z) for this long, such as
-    /// 30s; it must be the same for all processes [default: never]
+    /// 30s
+    ///
+    /// It must be the same for all processes [default: never]
     #[arg(long, value_name = "TIME", value_parser = values::duration, help_heading = "Gate")]
     gate_lease: Option<Duration>,
 }

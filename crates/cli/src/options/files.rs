@@ -17,21 +17,25 @@ use crate::trouble::{Trouble, shown};
 /// Options that select files.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Choosing {
-    /// Skip what matches: any file or directory of that name below SRC, or, if GLOB has a slash,
-    /// that path below SRC; repeatable. Names are those of the plain files, also in an encrypted
-    /// tree: `*.txt`, not `*.txt.enc`. A SRC that is a file beside the tree is always processed
+    /// Skip files that match; repeatable
+    ///
+    /// GLOB matches the name of any file or directory below SRC or, if it has a slash, the path
+    /// below SRC. Give names as they are unencrypted, also for an encrypted tree: `*.txt`, not
+    /// `*.txt.enc`. A SRC that is itself a file is always processed
     #[arg(long, value_name = "GLOB", help_heading = "Trees")]
     exclude: Vec<String>,
     /// Process only files that match; repeatable
     #[arg(long, value_name = "GLOB", help_heading = "Trees")]
     include: Vec<String>,
-    /// Follow symbolic links below SRC instead of recreating them (SRC itself is always followed);
-    /// not with --remove-source. Links to a directory that contains SRC or DST, or into /proc, /sys
-    /// and the like, are left out and count as failed
+    /// Follow symbolic links below SRC instead of recreating them
+    ///
+    /// SRC itself is always followed. Links to a directory that contains SRC or DST, or into /proc,
+    /// /sys and the like, are left out and count as failed. Not with --remove-source
     #[arg(long, help_heading = "Trees")]
     follow_symlinks: bool,
-    /// Take nothing below directories on other file systems than that of SRC, as `du -x` does. The
-    /// directories themselves are made, and named
+    /// Stay on the file system of SRC, as `du -x` does
+    ///
+    /// Directories where other file systems are mounted are recreated empty, and named
     #[arg(long, help_heading = "Trees")]
     one_file_system: bool,
     /// Suffix that encrypting appends to file names and decrypting removes [default: .enc]
@@ -88,8 +92,10 @@ impl Choosing {
 /// Options that choose a part of an encrypted tree.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Part {
-    /// Process only this file or directory of a tree. Give its path in SRC as it was before
-    /// encryption, without `.enc`; repeatable. A path that does not exist is an error
+    /// Process only this part of a tree; repeatable
+    ///
+    /// PATH is a file or directory in SRC, as it was named before encryption, without `.enc`. A
+    /// path that does not exist is an error
     #[arg(long, value_name = "PATH", help_heading = "Trees")]
     only: Vec<PathBuf>,
 }
@@ -114,63 +120,79 @@ impl Part {
 /// Options for outputs.
 #[derive(Args, Debug)]
 pub(crate) struct Writing {
-    /// Continue an interrupted run: skip files whose output is complete (its size and time are
-    /// right and its header fits the key; its content is not verified)
+    /// Continue an interrupted run
+    ///
+    /// Skip files whose output is complete: its size and time are right and its header fits the
+    /// key. The content is not verified
     #[arg(long, help_heading = "Outputs")]
     resume: bool,
-    /// Bring DST up to date: process new files, replace outputs whose source has changed, leave all
-    /// others. A source has changed if its size or its time differs from the output's, or if it was
-    /// changed in any way after the output was made (its ctime is not older than the output). So a
-    /// file whose time was set back is found, and a file that was only renamed is processed again.
-    /// Directories get their source's mode and time, but DST itself keeps its mode. Outputs of
-    /// another key are errors, and so are decrypted files that are newer than their source
+    /// Process only new and changed files
+    ///
+    /// Outputs whose source has changed are replaced, and the others stay. A source has changed if
+    /// its size or time differs from the output's, or if its ctime is not older than the output.
+    /// This finds files whose time was set back, and also processes files again that were only
+    /// renamed. Directories get the mode and time of their source, but DST itself keeps its mode.
+    /// Outputs of another key are errors, and so are decrypted files that are newer than their
+    /// source
     #[arg(long, conflicts_with_all = ["resume", "remove_source"], help_heading = "Outputs")]
     pub(crate) update: bool,
-    /// With --update: go by size and time, and not by ctime, which also changes when a hard link is made, as by
-    /// `cp -al`. Where DST's file system keeps no ctime (sshfs, exFAT), an update does so and says it
+    /// With --update: compare only size and time, not the ctime
+    ///
+    /// The ctime also changes when a hard link is made, as by `cp -al`. An update always ignores it
+    /// where the file system of DST keeps none (sshfs, exFAT), and says so
     #[arg(long, help_heading = "Outputs")]
     ignore_ctime: bool,
-    /// With --update of an encrypted tree: delete outputs whose source is gone, and directories
-    /// that are then empty, after a question. Only files that the key opens are deleted, and
-    /// nothing at all if a file failed, a directory could not be read, or DST held no output of SRC
-    /// before. Nothing is deleted below a directory of SRC that was a mount point at an earlier run
-    /// and is none now (DST/.evener-mounts lists them), nor below an empty one until a run with
-    /// --delete has noted that it was none. What --exclude skips stays, and so do symbolic links;
-    /// --dry-run lists what would be deleted. Deletions come last: where DST is full, make room there
-    /// by hand
+    /// With --update of an encrypted tree: delete outputs whose source is gone
+    ///
+    /// Evener asks first, and also deletes the directories that are then empty. It deletes only
+    /// files that the key opens, and nothing at all if a file failed, if a directory could not be
+    /// read, or if DST held no output of SRC before. It deletes nothing below a directory of SRC
+    /// that was a mount point in an earlier run and is none now (DST/.evener-mounts lists them),
+    /// nor below an empty directory until a run with --delete has recorded that it is no mount
+    /// point. Files that --exclude skips stay, and so do symbolic links. --dry-run lists the files
+    /// to delete. Deletions come last: if DST is full, make room there by hand
     #[arg(long, help_heading = "Outputs")]
     delete: bool,
-    /// Let --delete delete below directories that are not mounted any more, or are empty, too
+    /// Let --delete also delete below directories that are no longer mounted, or are empty
     #[arg(long, requires = "delete", help_heading = "Outputs")]
     delete_unmounted: bool,
     /// Delete without the question of --delete
     #[arg(short, long, help_heading = "Outputs")]
     yes: bool,
-    /// Replace existing outputs; without it they are errors. A device or FIFO as DST is always
-    /// written to, from its beginning
+    /// Replace existing outputs
+    ///
+    /// Without this option they are errors. A device or FIFO as DST is always written to, from its
+    /// beginning
     #[arg(long, help_heading = "Outputs")]
     overwrite: bool,
-    /// Remove each source file after its output was read back, compared and synced. Not for files
-    /// that another program still writes to: data added during the removal is lost. What is resumed after
-    /// an interruption has directories with the time of the removal, and may have copies for hard links
+    /// Remove each source file after its output was read back, compared and synced
+    ///
+    /// Do not use it for files that another program still writes to: data added during the removal
+    /// is lost. If an interrupted run is resumed, directories get the time of the removal, and hard
+    /// links may become copies
     #[arg(long, help_heading = "Outputs")]
     pub(crate) remove_source: bool,
     /// Sync every output and its name to the storage device before the end
     #[arg(long, help_heading = "Outputs")]
     durable: bool,
-    /// Keep owner and group, and the set-user-ID and set-group-ID bits (the rest of the mode and the time
-    /// are always kept)
+    /// Keep owner and group, and the set-user-ID and set-group-ID bits
+    ///
+    /// The rest of the mode and the time are always kept
     #[arg(long, help_heading = "Outputs")]
     owner: bool,
-    /// Keep extended attributes, access lists among them. Without it, the group of a file that has a list
-    /// gets what `ls` shows: the list's mask
+    /// Keep extended attributes, including access control lists
+    ///
+    /// Without this option, the group of a file that has a list gets the permissions that `ls`
+    /// shows: the list's mask
     #[arg(long, help_heading = "Outputs")]
     xattrs: bool,
     /// Write pages of zeros as holes
     #[arg(long, help_heading = "Outputs")]
     sparse: bool,
-    /// Write nothing; list what would be done and what would fail. The content of files and the
-    /// free space are not checked
+    /// List the work, but do not do it
+    ///
+    /// Evener also lists the errors that it expects, and writes nothing. It does not check the
+    /// content of files and the free space
     #[arg(long, short = 'n', help_heading = "Outputs")]
     pub(crate) dry_run: bool,
 }

@@ -14,11 +14,13 @@ use super::{Format, Iterations};
 use crate::ends::STANDARD_INPUT;
 use crate::trouble::Trouble;
 
-/// What encrypts.
+/// Options for the key that encrypts.
 #[derive(Args, Debug)]
 pub(crate) struct SealingKeys {
-    /// The key file: an `evener-key` line, a Tink keyset, or either encrypted with age; `-` is
-    /// standard input, and <(command) will do [default: the file that EVENER_KEY_FILE names]
+    /// Key file, or `-` for standard input
+    ///
+    /// A key file is an `evener-key` line, a Tink keyset, or either encrypted with age. <(command)
+    /// works too [default: the file that EVENER_KEY_FILE names]
     #[arg(short, long = "key", value_name = "KEYFILE", help_heading = "Keys")]
     pub(crate) key: Option<PathBuf>,
     #[command(flatten)]
@@ -29,23 +31,26 @@ pub(crate) struct SealingKeys {
     pub(crate) identities: Identities,
     #[command(flatten)]
     pub(crate) passphrase: PassphraseOptions,
-    /// The file format [default: that of the key; cobblestone-256 for -r and --passphrase]
+    /// File format [default: that of the key; cobblestone-256 for -r and --passphrase]
     #[arg(long, help_heading = "Keys")]
     pub(crate) format: Option<Format>,
     #[command(flatten)]
     pub(crate) openssl: OpensslOptions,
-    /// Bind the files to this text, which is not secret; they open only with the same
-    /// (Cobblestone's context, Tink's associated data)
+    /// Bind the files to this text, and open them only with the same text
+    ///
+    /// It is Cobblestone's context and Tink's associated data, and not secret
     #[arg(long, value_name = "STRING", help_heading = "Keys")]
     pub(crate) context: Option<String>,
 }
 
-/// What decrypts.
+/// Options for the keys that decrypt.
 #[derive(Args, Debug)]
 pub(crate) struct OpeningKeys {
-    /// A key file: an `evener-key` line, a Tink keyset, or either encrypted with age; may be
-    /// given several times, and the one that fits a file opens it; `-` is standard input, and
-    /// <(command) will do [default: the file that EVENER_KEY_FILE names]
+    /// Key file, or `-` for standard input; repeatable
+    ///
+    /// A key file is an `evener-key` line, a Tink keyset, or either encrypted with age. Of several
+    /// keys, the one that fits a file opens it. <(command) works too [default: the file that
+    /// EVENER_KEY_FILE names]
     #[arg(short, long = "key", value_name = "KEYFILE", help_heading = "Keys")]
     pub(crate) keys: Vec<PathBuf>,
     #[command(flatten)]
@@ -54,33 +59,37 @@ pub(crate) struct OpeningKeys {
     pub(crate) identities: Identities,
     #[command(flatten)]
     pub(crate) passphrase: PassphraseOptions,
-    /// The file format [default: that of the key]
+    /// File format [default: that of the key]
     #[arg(long, help_heading = "Keys")]
     pub(crate) format: Option<Format>,
     #[command(flatten)]
     pub(crate) openssl: OpensslOptions,
-    /// The text that the files were bound to when they were encrypted
+    /// Text that the files were bound to when they were encrypted
     #[arg(long, value_name = "STRING", help_heading = "Keys")]
     pub(crate) context: Option<String>,
 }
 
-/// Where a key comes from that lies in no file, and which files are good enough all the same.
+/// Options for keys that are not in files, and for files of keys that others can read.
 #[derive(Args, Debug)]
 pub(crate) struct KeyOrigins {
-    /// Instead of a key file, take what this command writes, such as `pass show backup`; it is
-    /// run by `sh -c`. Which files it reads is not known: keep them out of SRC and DST
+    /// Read the key from the output of this command, such as `pass show backup`
+    ///
+    /// `sh -c` runs it. Evener does not know which files the command reads: keep them out of SRC
+    /// and DST
     #[arg(long, value_name = "COMMAND", help_heading = "Keys")]
     pub(crate) key_command: Option<OsString>,
     #[command(flatten)]
     pub(crate) exposure: Exposure,
 }
 
-/// Which files of secrets and recipients are good enough.
+/// Options for files of secrets and recipients that others can read or change.
 #[derive(Args, Debug)]
 pub(crate) struct Exposure {
-    /// Take a key, identity or passphrase file that its group or others may use, or a file of
-    /// recipients that they may change, with a warning.
-    /// One on a file system that is mounted read-only is always taken so
+    /// Accept files of secrets that others can read, with a warning
+    ///
+    /// These are key, identity and passphrase files that their group or others may use, and files
+    /// of recipients that they may change. Files on a file system that is mounted read-only are
+    /// always accepted
     #[arg(long, help_heading = "Keys")]
     pub(crate) insecure_key_file: bool,
 }
@@ -209,12 +218,15 @@ impl OpeningKeys {
 /// Recipients and passphrases that open a fresh key.
 #[derive(Args, Debug)]
 pub(crate) struct Recipients {
-    /// Make a fresh key and wrap it for this recipient of age (`age1...`, also a plugin's, or an
-    /// SSH key: `ssh-ed25519 ...`, `ssh-rsa ...`); may be given several times
-    #[arg(short, long = "recipient", value_name = "AGE-RECIPIENT", help_heading = "Keys")]
+    /// Encrypt to this age or SSH key; repeatable
+    ///
+    /// Evener makes a fresh key and wraps it for this recipient: `age1...` (also of a plugin),
+    /// `ssh-ed25519 ...` or `ssh-rsa ...`
+    #[arg(short, long = "recipient", value_name = "RECIPIENT", help_heading = "Keys")]
     pub(crate) recipients: Vec<String>,
-    /// Make a fresh key and wrap it for every recipient in this file, one per line; `-` is standard
-    /// input
+    /// Encrypt to all recipients in this file
+    ///
+    /// It has one recipient per line; `-` is standard input. See --recipient
     #[arg(short = 'R', long = "recipients-file", value_name = "FILE", help_heading = "Keys")]
     pub(crate) recipient_files: Vec<PathBuf>,
 }
@@ -225,31 +237,38 @@ impl Recipients {
     }
 }
 
-/// What opens wrapped keys.
+/// Options that open wrapped keys.
 #[derive(Args, Debug)]
 pub(crate) struct Identities {
-    /// A file with age identities (as `age-keygen` or a plugin makes it) or a private SSH key,
-    /// which open keys that are wrapped for their recipients; may be given several times, and `-`
-    /// is standard input
-    #[arg(short, long = "identity", value_name = "AGE-IDENTITY-FILE", help_heading = "Keys")]
+    /// Open keys with this age or SSH identity
+    ///
+    /// These are keys that were wrapped for its recipient. FILE is an identity file, which
+    /// `age-keygen` and age's plugins make, or a private SSH key; `-` is standard input. The option
+    /// may be repeated
+    #[arg(short, long = "identity", value_name = "FILE", help_heading = "Keys")]
     pub(crate) identity_files: Vec<PathBuf>,
 }
 
-/// Where a passphrase comes from.
+/// Options for the source of a passphrase.
 #[derive(Args, Debug)]
 #[group(multiple = false)]
 pub(crate) struct PassphraseOptions {
-    /// Ask for a passphrase on the terminal: for each key, and for each file of identities and SSH
-    /// key that has one
+    /// Ask for a passphrase on the terminal
+    ///
+    /// Evener asks for each key, and for each identity file and SSH key that has a passphrase
     #[arg(long, help_heading = "Keys")]
     pub(crate) passphrase: bool,
-    /// Take the first line of this file as the passphrase of all that has one: keys, files of
-    /// identities, SSH keys. A byte-order mark, blanks around it and the carriage return of CRLF
-    /// are no part of a new passphrase, with a warning, and what exists is tried with them and
-    /// without; with --format openssl all before the newline counts, as for `openssl enc`
+    /// Read the passphrase from the first line of this file
+    ///
+    /// It serves for keys, identity files and SSH keys. A new passphrase is used without a
+    /// byte-order mark, blanks around it or the carriage return of CRLF, with a warning; an
+    /// existing one is tried with and without them. With --format openssl, everything before the
+    /// newline counts, as for `openssl enc`
     #[arg(long, value_name = "FILE", help_heading = "Keys")]
     pub(crate) passphrase_file: Option<PathBuf>,
-    /// Take the first line from this open file descriptor as the passphrase, as of --passphrase-file
+    /// Read the passphrase from the first line of this open file descriptor
+    ///
+    /// Otherwise like --passphrase-file
     #[arg(long, value_name = "N", help_heading = "Keys")]
     pub(crate) passphrase_fd: Option<RawFd>,
 }
@@ -262,42 +281,45 @@ impl PassphraseOptions {
     }
 }
 
-/// What `openssl enc` is told, for `--format openssl`.
+/// The options of `openssl enc`, for `--format openssl`.
 #[derive(Args, Debug)]
 pub(crate) struct OpensslOptions {
-    /// The cipher, under the name that `openssl enc` gives it, such as aes-256-cbc, aes256 or
-    /// chacha20: all in ECB, CBC, CFB, OFB and CTR mode that the library has
+    /// The cipher, under the name that `openssl enc` gives it, such as aes-256-cbc
+    ///
+    /// All ciphers of the library in ECB, CBC, CFB, OFB and CTR mode are available, and names such
+    /// as aes256 and chacha20
     #[arg(long, value_name = "NAME", ignore_case = true,
         value_parser = evener_cli::values::cipher_of_openssl_enc(), hide_possible_values = true,
         help_heading = "With --format openssl")]
     pub(crate) cipher: Option<Cipher>,
-    /// The iterations of PBKDF2, which makes the key of the passphrase (`openssl enc -pbkdf2
-    /// -iter N`) [default to encrypt: 600000]. A file does not tell them, so decrypting takes
-    /// the number that it was made with: 10000 if openssl made it without -iter
+    /// Iterations of PBKDF2 (`openssl enc -pbkdf2 -iter N`) [default to encrypt: 600000]
+    ///
+    /// The file does not contain the number. To decrypt, give the one that the file was made with:
+    /// 10000 if openssl made it without -iter
     #[arg(long, value_name = "N", help_heading = "With --format openssl")]
     pub(crate) iterations: Option<Iterations>,
-    /// The digest of --kdf (`openssl enc -md`) [default: sha256; OpenSSL before 1.1.0 took md5]
+    /// Digest of --kdf (`openssl enc -md`) [default: sha256; OpenSSL before 1.1.0 used md5]
     #[arg(long, value_name = "NAME", help_heading = "With --format openssl")]
     pub(crate) digest: Option<Digest>,
-    /// How the key is made of the passphrase: `legacy` is what `openssl enc` does without -pbkdf2,
-    /// and makes it quick to guess [default: pbkdf2]
+    /// Function that derives the key from the passphrase [default: pbkdf2]
     #[arg(long, value_name = "NAME", help_heading = "With --format openssl")]
     pub(crate) kdf: Option<KdfName>,
-    /// No salt and no header (`openssl enc -nosalt`): all files share one key and one IV
+    /// Use no salt and no header (`openssl enc -nosalt`): all files share one key and one IV
     #[arg(long, help_heading = "With --format openssl")]
     pub(crate) nosalt: bool,
-    /// The encrypted side is base64 (`openssl enc -a`), in lines of 64 characters: of a file or a
-    /// pipe, not of a tree
+    /// Read or write the encrypted data in base64, in lines of 64 characters (`openssl enc -a`)
+    ///
+    /// Only for files and pipes, not for trees
     #[arg(short = 'a', long, help_heading = "With --format openssl")]
     pub(crate) base64: bool,
-    /// Base64 in one long line (`openssl enc -a -A`)
+    /// Read or write base64 in one long line (`openssl enc -a -A`)
     #[arg(short = 'A', long, help_heading = "With --format openssl")]
     pub(crate) one_line: bool,
-    /// Instead of a passphrase, a raw key in hexadecimal from this file or /dev/fd/N
-    /// (`openssl enc -K`)
+    /// Read a raw key in hexadecimal from this file or /dev/fd/N, instead of a passphrase (`openssl
+    /// enc -K`)
     #[arg(long, value_name = "FILE", help_heading = "With --format openssl")]
     pub(crate) key_hex_file: Option<PathBuf>,
-    /// The initialisation vector that goes with it (`openssl enc -iv`)
+    /// Read the initialisation vector for --key-hex-file from this file (`openssl enc -iv`)
     #[arg(long, value_name = "FILE", help_heading = "With --format openssl")]
     pub(crate) iv_hex_file: Option<PathBuf>,
 }

@@ -6,21 +6,24 @@ use clap::Args;
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Telling {
-    /// Print a report as one JSON document on standard output: files, bytes, seconds, the work of
-    /// each engine and worker, and every failure. A path that is not UTF-8 is also in path_hex, in
-    /// hexadecimal
+    /// Print a report as one JSON document on standard output
+    ///
+    /// It has the files, bytes and seconds, the work of each engine and worker, and every failure.
+    /// If a path is not UTF-8, path_hex has it in hexadecimal
     #[arg(long, help_heading = "Messages")]
     pub(crate) json: bool,
-    /// Print nothing but failures
+    /// Print only failures
     #[arg(short, long, conflicts_with = "verbose", help_heading = "Messages")]
     pub(crate) quiet: bool,
-    /// Also print the name of each file, and what each engine and worker did
+    /// Also print each file and each engine's work
     #[arg(short, long, help_heading = "Messages")]
     pub(crate) verbose: bool,
-    /// Write progress as one JSON object a line, twice a second and at the end, to FILE (which may be
-    /// /dev/fd/N), or to standard error: seconds, files, bytes, the totals and the seconds left where
-    /// they are known, and each engine's bytes. With -v or --dry-run each file has a line too.
-    /// Messages on standard error begin with `evener:`, these lines with `{`
+    /// Write progress as one JSON object per line to FILE or standard error
+    ///
+    /// An object is written twice a second and at the end, with seconds, files, bytes, the totals
+    /// and the seconds left if they are known, and the bytes of each engine. With -v or --dry-run
+    /// each file also has a line. FILE may be /dev/fd/N. On standard error, messages begin with
+    /// `evener:` and these lines with `{`
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true,
         default_missing_value = "", help_heading = "Messages")]
     pub(crate) json_progress: Option<OsString>,

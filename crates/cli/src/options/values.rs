@@ -19,7 +19,7 @@ pub(crate) enum Format {
     Cobblestone128,
     /// Tink streaming AEAD (AES-GCM-HKDF)
     Tink,
-    /// Files of `openssl enc`; nothing authenticates them
+    /// Files of `openssl enc`, which are not authenticated
     Openssl,
 }
 
@@ -35,12 +35,12 @@ impl Format {
     }
 }
 
-/// How `openssl enc` makes a key of a passphrase, as `--kdf` names it.
+/// A way of `openssl enc` to derive a key from a passphrase, as `--kdf` names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum KdfName {
     /// `openssl enc -pbkdf2`
     Pbkdf2,
-    /// `openssl enc` without it
+    /// `openssl enc` without -pbkdf2; passphrases are quick to guess
     Legacy,
 }
 

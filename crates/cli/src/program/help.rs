@@ -1,7 +1,7 @@
 //! Help with examples.
 
-use clap::Command;
 use clap::builder::Styles;
+use clap::{Arg, ArgAction, Command};
 
 /// A shell command line and its purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +26,47 @@ pub fn find(table: &Table, path: &str) -> &'static [Example] {
     found.map_or(&[], |(_, examples)| examples)
 }
 
+/// Gives a command and all below it help of two lengths, with examples: `-h` and `--help` fit on a
+/// screen, and `--help-all` shows everything.
+pub fn in_two_lengths(command: Command, path: &str, table: &'static Table) -> Command {
+    let examples = find(table, path);
+    let first = &examples[..examples.len().min(FIRST_EXAMPLES)];
+    command
+        .disable_help_flag(true)
+        .args([short_help(), full_help()])
+        .after_help(format!("{}\n{}", listed(first), more(path)))
+        .after_long_help(listed(examples))
+        .mut_subcommands(|below| {
+            let path = format!("{path} {}", below.get_name());
+            in_two_lengths(below, &path, table)
+        })
+}
+
+fn short_help() -> Arg {
+    Arg::new("help")
+        .short('h')
+        .long("help")
+        .action(ArgAction::HelpShort)
+        .help("Print this help")
+        .help_heading(None::<&str>)
+        .display_order(LAST)
+}
+
+fn full_help() -> Arg {
+    Arg::new("help-all")
+        .long("help-all")
+        .action(ArgAction::HelpLong)
+        .help("Print help for all options, in detail")
+        .help_heading(None::<&str>)
+        .display_order(LAST)
+}
+
+fn more(path: &str) -> String {
+    let (program, command) = path.split_once(' ').unwrap_or((path, ""));
+    let page = command.replace(' ', "-");
+    format!("`{path} --help-all` shows every option, `{program} man {page}` the manual page.")
+}
+
 /// Examples under their heading, as help shows them.
 pub fn listed(examples: &[Example]) -> String {
     let lines = examples.iter().map(|Example { does, line }| format!("  {does}:\n    {line}\n"));
@@ -39,11 +80,10 @@ pub fn section(heading: &str, text: &str) -> String {
     format!("{style}{heading}:{style:#}\n{text}")
 }
 
-/// The last lines of a program's help.
+/// The last line of a program's help.
 pub fn further(program: &str) -> String {
     format!(
-        "`{program} help COMMAND` or `{program} COMMAND --help` explains a command, `{program} man` \
-         prints the manual page."
+        "`{program} COMMAND --help` explains a command, `{program} man` prints the manual page."
     )
 }
 
@@ -64,6 +104,12 @@ pub fn pages(program: &Command) -> Vec<String> {
         .skip(1)
         .collect()
 }
+
+/// The number of examples in short help.
+const FIRST_EXAMPLES: usize = 3;
+
+/// The display order of options after all others.
+const LAST: usize = 999;
 
 /// Checks of a program's help, for its tests. They panic if it is wrong.
 pub mod checks {
@@ -98,12 +144,26 @@ pub mod checks {
     /// Checks that no line is wider than a terminal.
     pub fn width(program: &Command) {
         for (path, command) in commands(program, program.get_name()) {
-            let help = command.term_width(80).render_long_help().to_string();
-            // Some of the words that can't be broken are long.
-            let too_wide = |line: &&str| line.chars().count() > 80;
-            assert_eq!(help.lines().find(too_wide), None, "{path}");
+            let mut command = command.term_width(80);
+            for help in [command.render_help(), command.render_long_help()] {
+                let help = help.to_string();
+                // Some of the words that can't be broken are long.
+                let too_wide = |line: &&str| line.chars().count() > 80;
+                assert_eq!(help.lines().find(too_wide), None, "{path}");
+            }
         }
     }
+
+    /// Checks that the short help of every command fits on a screen.
+    pub fn height(program: &Command) {
+        for (path, command) in commands(program, program.get_name()) {
+            let help = command.term_width(80).render_help().to_string();
+            assert!(help.lines().count() <= SCREEN_LINES, "{path}: {help}");
+        }
+    }
+
+    /// The most lines of short help, at 80 columns.
+    const SCREEN_LINES: usize = 45;
 
     /// The calls of the program in a shell command line, split into words.
     fn calls<'a>(program: &str, line: &'a str) -> Vec<Vec<&'a str>> {

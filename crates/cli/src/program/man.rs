@@ -15,10 +15,11 @@ use crate::help::Example;
 pub fn page(
     command: Command,
     title: &str,
-    examples: &[&[Example]],
+    examples: &[Example],
     sections: &[(&str, &str)],
 ) -> io::Result<Vec<u8>> {
-    // `help` has no page of its own.
+    // Options that short help leaves out would have no text. `help` has no page of its own.
+    let command = command.mut_args(|arg| arg.hide_short_help(false));
     let mut command = command.mut_subcommands(|below| match below.get_name() {
         "help" => below.hide(true),
         _ => below,
@@ -38,7 +39,7 @@ pub fn page(
     if has_commands {
         page.render_subcommands_section(&mut text)?;
     }
-    example_section(examples.iter().copied().flatten()).to_writer(&mut text)?;
+    example_section(examples).to_writer(&mut text)?;
     for (heading, section) in sections {
         let mut roff = Roff::new();
         roff.control("SH", [*heading]);
@@ -54,7 +55,7 @@ pub fn find(program: &Command, name: &str) -> Option<Command> {
     found.cloned()
 }
 
-fn example_section<'a>(examples: impl Iterator<Item = &'a Example>) -> Roff {
+fn example_section(examples: &[Example]) -> Roff {
     let mut roff = Roff::new();
     roff.control("SH", ["EXAMPLES"]);
     for Example { does, line } in examples {

@@ -69,8 +69,8 @@ pub(super) fn collect(part: &mut Part<'_>, bounce: &mut Bounce, alignment: usize
     }
 }
 
-/// The longest part of a message in one request, in bytes: whole pages and blocks, and below the 64
-/// KiB less one byte that OCF's drivers take at most.
+/// The longest part of a message in one request, in bytes. OCF's drivers accept at most 65,535
+/// bytes; this is the largest multiple of a page below that.
 pub(super) const PART_LENGTH: usize = 15 * 4096;
 
 #[cfg(test)]

@@ -57,8 +57,8 @@ pub struct Watch {
     /// long as recomputing them takes at most 5 % of the time that the module takes; otherwise one
     /// in 1,000.
     pub verify_every: Option<u64>,
-    /// The time limit for opening a session of a module and for a batch, which has a second more
-    /// for each 64 KiB of its messages. It costs two wake-ups per batch, and two copies of the data
+    /// The time limit for opening a session of a module and for a batch; each 64 KiB of messages adds
+    /// a second. It costs two wake-ups per batch, and two copies of the data
     /// where the engine does not [lend memory](Engine::buffer). `None` is for engines that can't
     /// hang, and for benchmarks. Then only a module's first session is opened with a time limit,
     /// that of [`Watch::default`].

@@ -26,7 +26,7 @@ use crate::{Evener, Nonce};
 
 /// An AEAD cipher (RFC 5116) with its key, for messages in memory.
 ///
-/// Any number of threads may use it at once. Sealing takes a [`Nonce`], which a [`NonceSequence`]
+/// Any number of threads may use it at once. Sealing takes a [`Nonce`], which a [`NonceSequence`](crate::NonceSequence)
 /// makes and which can't be reused; opening takes the bytes that came with the message.
 ///
 /// ```

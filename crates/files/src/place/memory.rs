@@ -124,12 +124,13 @@ impl Store for Memory {
     }
 
     fn begin(&self, object: &NewObject<'_>) -> Result<Box<dyn Draft>, Fault> {
-        let NewObject { name, replaces } = *object;
+        let NewObject { name, replaces, longest } = *object;
         if !replaces && self.get(name).is_some() {
             return Err(Fault::Exists(name.clone()));
         }
-        let (memory, name) = (self.clone(), name.clone());
-        Ok(Box::new(Written { memory, name, replaces, buffer: WipedBuffer::default(), length: 0 }))
+        let longest = usize::try_from(longest).unwrap_or(usize::MAX);
+        let (memory, name, buffer) = (self.clone(), name.clone(), buffer(longest)?);
+        Ok(Box::new(Written { memory, name, replaces, buffer, length: 0 }))
     }
 
     fn origin(&self) -> Option<&dyn Origin> {
@@ -153,28 +154,27 @@ struct Written {
 impl Draft for Written {
     fn write_at(&mut self, bytes: &[u8], at: u64) -> Result<(), Fault> {
         let start = usize::try_from(at).ok();
-        let end = start.and_then(|start| start.checked_add(bytes.len()));
-        let (Some(start), Some(end)) = (start, end) else {
-            return Err(Fault::Refused("is too long for memory".to_owned()));
-        };
-        if end > self.buffer.len() {
-            let mut longer = buffer(end.max(self.buffer.len().saturating_mul(2)))?;
-            longer[..self.length].copy_from_slice(&self.buffer[..self.length]);
-            self.buffer = longer;
-        }
-        self.buffer[start..end].copy_from_slice(bytes);
-        self.length = self.length.max(end);
+        let room = start.and_then(|start| self.buffer.get_mut(start..)?.get_mut(..bytes.len()));
+        room.ok_or_else(|| Fault::Refused(TOO_LONG.to_owned()))?.copy_from_slice(bytes);
+        self.length = self.length.max(start.unwrap_or(0) + bytes.len());
         Ok(())
     }
 
     fn publish(self: Box<Self>, rest: &[u8]) -> Result<(), Fault> {
-        debug_assert!(rest.is_empty(), "this place takes no parts");
+        if !rest.is_empty() {
+            return Err(Fault::Refused("memory takes no parts".to_owned()));
+        }
         let Written { memory, name, replaces, buffer, length } = *self;
         let mut objects = memory.lock();
         if !replaces && objects.contains_key(&name) {
             return Err(Fault::Exists(name));
         }
-        objects.insert(name, Content { buffer: Arc::new(buffer), length });
+        let replaced = objects.insert(name, Content { buffer: Arc::new(buffer), length });
+        // It is wiped when nobody waits for the lock.
+        drop(objects);
+        drop(replaced);
         Ok(())
     }
 }
+
+const TOO_LONG: &str = "more was written than was announced";

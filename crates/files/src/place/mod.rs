@@ -5,23 +5,20 @@
 //! by the code that also does local files.
 //!
 //! All calls block, move whole segments and may come from any thread. A place whose calls take long
-//! says by [`Abilities::requests`] how many it wants at once; each then has a thread.
+//! says by [`Abilities::requests`] how many it takes at once; each then has a thread.
 
+pub(crate) mod fault;
 mod memory;
+pub(crate) mod name;
 mod parts;
 mod transfer;
 
-use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
-
-use evener_core::shown;
-
+pub use fault::Fault;
 pub use memory::{Content, Memory};
+pub use name::{MalformedPath, Name};
 pub use transfer::transfer;
 
-use crate::selection::path_below_root;
-use crate::tree::target_name;
-use crate::{FileError, MalformedPath, Operation, seal};
+use crate::{FileError, seal};
 
 /// A place that objects are read from.
 pub trait Origin: Send + Sync {
@@ -29,7 +26,8 @@ pub trait Origin: Send + Sync {
     fn abilities(&self) -> Abilities;
 
     /// All objects, in any order. An entry that can't be read is an error of its own, and the walk
-    /// goes on.
+    /// goes on. The iterator may wait between two entries for other calls to end, so it must hold no
+    /// lock that they need.
     fn walk(&self) -> Box<dyn Iterator<Item = Result<Entry, Fault>> + Send + '_>;
 
     /// Opens an object and reads its first bytes, as many as `first` has room for: a place answers
@@ -88,8 +86,8 @@ pub trait Store: Send + Sync {
 
 /// An object that is being written. Dropping it abandons the object without a trace.
 pub trait Draft: Send + Sync {
-    /// Writes `bytes` at byte `at`. With [`Abilities::part`], each call brings one part of that
-    /// length, in order; otherwise any bytes in any order, each once.
+    /// Writes `bytes` at byte `at`, one call at a time. With [`Abilities::part`], each call brings
+    /// one part of that length, in order; otherwise any bytes in any order, each once.
     ///
     /// # Errors
     /// Those of the place. The draft is dropped then.
@@ -108,18 +106,15 @@ pub trait Draft: Send + Sync {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Abilities {
-    /// The number of calls that it wants at once: 1 where a call takes microseconds.
-    pub requests: usize,
-    /// The length in bytes of every part but the last, for places that take objects in parts and in
-    /// order; `None` for those that take any bytes in any order.
-    pub part: Option<usize>,
+    requests: usize,
+    part: Option<usize>,
 }
 
 impl Abilities {
     /// A place with quick calls, which takes any bytes in any order.
     pub const QUICK: Abilities = Abilities { requests: 1, part: None };
 
-    /// A place whose calls take long, so that it wants `requests` at once.
+    /// A place whose calls take long, and which takes up to `requests` of them at once.
     pub fn slow(requests: usize) -> Abilities {
         Abilities { requests: requests.max(1), part: None }
     }
@@ -128,6 +123,17 @@ impl Abilities {
     #[must_use]
     pub fn in_parts(self, length: usize) -> Abilities {
         Abilities { part: Some(length.max(1)), ..self }
+    }
+
+    /// The number of calls that it takes at once: 1 where a call takes microseconds.
+    pub fn requests(&self) -> usize {
+        self.requests
+    }
+
+    /// The length in bytes of every part but the last, for places that take objects in parts and in
+    /// order; `None` for those that take any bytes in any order.
+    pub fn part(&self) -> Option<usize> {
+        self.part
     }
 }
 
@@ -156,56 +162,8 @@ pub struct NewObject<'a> {
     pub name: &'a Name,
     /// True if it may replace an object that has the name.
     pub replaces: bool,
-}
-
-/// The name of an object: a relative path without `.` and `..`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Name(PathBuf);
-
-impl Name {
-    /// Takes a path below the root of the place. A slash at its beginning and `.` are dropped.
-    ///
-    /// # Errors
-    /// When it has no name or leads upwards.
-    pub fn new(path: impl AsRef<Path>) -> Result<Name, MalformedPath> {
-        path_below_root(path.as_ref()).map(Name)
-    }
-
-    /// The name as a relative path.
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-
-    /// The name of the object's output; `None` when a sealed object does not have the suffix.
-    fn of_output(&self, operation: Operation, suffix: &OsStr) -> Option<Name> {
-        let output = target_name(operation, self.0.file_name()?, suffix)?;
-        Some(Name(self.0.with_file_name(output)))
-    }
-}
-
-/// The reason that a place did not do something.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Fault {
-    /// An object has the name, and may not be replaced.
-    #[error("an object `{}` exists", shown(.0.path()))]
-    Exists(Name),
-    /// The object is no longer the one that was opened.
-    #[error("changed while it was read")]
-    Changed,
-    /// There is no object with this name.
-    #[error("there is no object `{}`", shown(.0.path()))]
-    Missing(Name),
-    /// The place does not take this; the text says why.
-    #[error("{0}")]
-    Refused(String),
-    /// A call failed; the text says how.
-    #[error("{0}")]
-    Failed(String),
-    /// An object may have been published or not: the answer was lost, and the place could not find
-    /// out.
-    #[error("{0}, so it is unknown whether the object was stored")]
-    Unknown(String),
+    /// The most bytes that it can have.
+    pub longest: u64,
 }
 
 /// An open object of an origin.

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use evener_core::{Engine, IgnorePoison, Kind};
-use evener_format::Layout;
+use evener_core::{Engine, IgnorePoison, Kind, shown};
+use evener_format::{Layout, Recipe};
 use evener_pipeline::{PolicyName, Worker};
 
 use super::parts::Assembly;
@@ -18,6 +18,7 @@ use crate::seal::{
 };
 use crate::seats::{self, Accounts};
 use crate::selection::Watch;
+use crate::tree::{no_target_name, target_name};
 use crate::{
     Contradiction, Failure, FileError, KeyRing, Operation, OperationError, Options, Report,
     contradictions,
@@ -48,10 +49,13 @@ pub fn transfer(
     }
     let able = seats::able(options, cipher, direction).map_err(fail)?;
     let abilities = store.map_or(Abilities::QUICK, Store::abilities);
-    let requests = origin.abilities().requests.max(abilities.requests);
+    let requests = [origin.abilities().requests(), abilities.requests()];
+    let requests = requests.into_iter().filter(|most| *most > 1).min().unwrap_or(1);
     let mut seats = seats_for(&able, requests);
-    // A store that takes parts has some of them in memory.
-    let memory = if abilities.part.is_some() { options.memory / 2 } else { options.memory };
+    let order =
+        abilities.part().map(|part| order(options.memory, part)).transpose().map_err(fail)?;
+    // Of each short object, a store that takes parts holds a third buffer.
+    let memory = if order.is_some() { options.memory / 3 } else { options.memory };
     seats.truncate(affordable_workers(memory, keys));
     let options = match requests {
         1 => Cow::Borrowed(options),
@@ -66,7 +70,7 @@ pub fn transfer(
         keys,
         origin,
         store,
-        part: abilities.part,
+        part: abilities.part(),
         options: &options,
         record: Record::new(&options, Path::new("")),
         selection: options.selection.watch(),
@@ -80,14 +84,13 @@ pub fn transfer(
         memory,
         length: None,
         reads_back: false,
-        order: abilities.part.map(|part| order(options.memory, part)),
+        order,
     };
     let sealer = Sealer::new(&work, &request);
     let run = options.run(cipher, direction, QUEUED_TASKS);
     let statistics = evener_pipeline::run(&seats, &run, &sealer, |queue| {
         work.walk(requests > 1, &sealer.feed(queue));
     });
-    sealer.abandon_waiting();
     let unverified = sealer.unverified();
     work.sync();
     let mut report = Report {
@@ -114,11 +117,16 @@ fn seats_for(able: &[Arc<dyn Engine>], requests: usize) -> Vec<Arc<dyn Engine>> 
     able.iter().chain(computing.take(more)).cloned().collect()
 }
 
-/// Half of the memory is the workers'. A quarter is for the parts of long objects, and a quarter
+/// Half of the memory is for short objects. A quarter is for the parts of long ones, and a quarter
 /// for what comes before its turn.
-fn order(memory: usize, part: usize) -> Order {
-    let objects = (memory / 4 / part).max(1);
-    Order { objects, early: memory / 4 / objects }
+///
+/// # Errors
+/// When a quarter does not hold one part.
+fn order(memory: usize, part: usize) -> Result<Order, FileError> {
+    match memory / 4 / part {
+        0 => Err(FileError::Memory { needed: 4 * part as u64 }),
+        objects => Ok(Order { objects, early: memory / 4 / objects }),
+    }
 }
 
 /// One transfer, shared by all workers.
@@ -149,13 +157,15 @@ impl Transfer<'_> {
         let mut entries = self.origin.walk();
         while !self.options.control.is_stopped() {
             let mut seen: Vec<Entry> = Vec::new();
+            let mut number = 0;
             for entry in entries.by_ref().take(SEEN_AT_ONCE) {
+                number += 1;
                 match entry {
                     Ok(entry) => seen.push(entry),
                     Err(fault) => self.record.failed(Path::new(""), fault.into()),
                 }
             }
-            if seen.is_empty() {
+            if number == 0 {
                 return;
             }
             if is_slow {
@@ -172,7 +182,7 @@ impl Transfer<'_> {
 
     /// An object to be done; `None` if it is left out.
     fn item(&self, entry: Entry) -> Option<Item> {
-        let output = entry.name.of_output(self.operation, &self.options.suffix);
+        let output = self.name_of_output(&entry.name);
         let plain = match self.operation {
             Operation::Encrypt => Some(&entry.name),
             Operation::Decrypt | Operation::Verify => output.as_ref(),
@@ -181,11 +191,19 @@ impl Transfer<'_> {
             return None;
         }
         let Some(output) = output else {
-            let suffix = FileError::Suffix(self.options.suffix.to_string_lossy().into_owned());
-            self.record.left_out(entry.name.path(), suffix.to_string());
+            let file = entry.name.path().file_name().unwrap_or_default();
+            let reason = no_target_name(file, &self.options.suffix).to_string();
+            self.record.left_out(entry.name.path(), reason);
             return None;
         };
         Some(Item { entry: Arc::new(entry), output, changes: 0 })
+    }
+
+    /// The name of an object's output; `None` when a sealed object does not have the suffix.
+    fn name_of_output(&self, name: &Name) -> Option<Name> {
+        let file = name.path().file_name()?;
+        let output = target_name(self.operation, file, &self.options.suffix)?;
+        Name::new(name.path().with_file_name(output)).ok()
     }
 
     /// With `Existing::Resume`: returns whether an object's output is complete, by its length and
@@ -203,27 +221,37 @@ impl Transfer<'_> {
         let Some(there) = store.look(&item.output).map_err(FileError::from)? else {
             return Ok(false);
         };
-        let (plain, sealed) = match self.operation {
-            Operation::Encrypt => (source.length(), there.length),
-            Operation::Decrypt | Operation::Verify => (there.length.unwrap_or(0), None),
+        let name = shown(item.output.path()).to_string();
+        let opened = |first: &mut [u8]| {
+            let origin = store.origin().ok_or(FileError::Place(Fault::Unread))?;
+            Ok::<_, FileError>(origin.open(&item.output, first)?)
         };
-        let lengths = self.keys.recipes().filter_map(|recipe| {
-            Some(Layout::for_plaintext(&recipe.geometry(), plain).ok()?.sealed_length())
-        });
-        let wanted = sealed.unwrap_or(source.length());
-        let name = item.output.path().display().to_string();
-        if !lengths.into_iter().any(|length| length == wanted) {
-            let difference = "has another length than its source's output".to_owned();
+        let length = match there.length {
+            Some(length) => length,
+            None => opened(&mut [])?.0.length(),
+        };
+        let (plain, sealed) = match self.operation {
+            Operation::Encrypt => (source.length(), length),
+            Operation::Decrypt | Operation::Verify => (length, source.length()),
+        };
+        let belongs = |recipe: &Recipe| {
+            let layout = Layout::for_plaintext(&recipe.geometry(), plain);
+            layout.is_ok_and(|layout| layout.sealed_length() == sealed)
+        };
+        if !self.keys.recipes().any(belongs) {
+            let difference = format!("has {length} bytes, which its source does not give");
             return Err(FileError::Differs { name, difference }.into());
         }
-        if let (Operation::Encrypt, Some(origin)) = (self.operation, store.origin()) {
+        if self.operation == Operation::Encrypt {
             let Room { input, scratch, .. } = room;
-            let length = bytes_to_know(self.keys).min(wanted) as usize;
+            let length = bytes_to_know(self.keys).min(sealed) as usize;
             let needed = FileError::Memory { needed: 2 * length as u64 };
             let beginning = input.get_mut(..length).ok_or(needed)?;
-            let (blob, read) = origin.open(&item.output, beginning).map_err(FileError::from)?;
-            blob.read_at(&mut beginning[read..], read as u64).map_err(FileError::from)?;
-            check_key(self.keys, beginning, wanted, scratch, worker).map_err(
+            let (blob, read) = opened(beginning)?;
+            if let Some(rest) = beginning.get_mut(read..).filter(|rest| !rest.is_empty()) {
+                blob.read_at(rest, read as u64).map_err(FileError::from)?;
+            }
+            check_key(self.keys, beginning, sealed, scratch, worker).map_err(
                 |error| match error {
                     SegmentError::File(FileError::Format(_) | FileError::Rejected { .. }) => {
                         FileError::OtherKey(name).into()
@@ -256,17 +284,18 @@ impl Transfer<'_> {
     }
 }
 
-/// An output; `None` when it was published.
-#[derive(Clone)]
-struct Writing(Arc<Mutex<Option<Assembly>>>);
+/// An output. Of a draft that has failed, only the reason is left.
+struct Writing(Mutex<Result<Assembly, Fault>>);
 
 impl Draft for Writing {
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), FileError> {
         let mut assembly = self.0.lock().ignore_poison();
-        let Some(open) = &mut *assembly else { return Err(FileError::Interrupted) };
-        let written = open.write_at(bytes, offset);
-        if written.is_err() {
-            *assembly = None;
+        let written = match &mut *assembly {
+            Ok(open) => open.write_at(bytes, offset),
+            Err(fault) => Err(fault.clone()),
+        };
+        if let Err(fault) = &written {
+            *assembly = Err(fault.clone());
         }
         Ok(written?)
     }
@@ -289,8 +318,15 @@ impl Objects for Transfer<'_> {
         room: Room<'_>,
         worker: &mut Worker<'_>,
     ) -> Result<Opened<Reading>, SegmentError> {
-        let first: &mut [u8] =
-            if self.options.existing.resumes() { &mut [] } else { &mut *room.input };
+        // The first bytes of a long plain object are read with its first segment.
+        let room_for = room.input.len() as u64;
+        let is_long = item.entry.length.is_some_and(|length| length > room_for);
+        let is_read_later = is_long && self.operation == Operation::Encrypt;
+        let first: &mut [u8] = if self.options.existing.resumes() || is_read_later {
+            &mut []
+        } else {
+            &mut *room.input
+        };
         let (blob, read) = self.origin.open(&item.entry.name, first).map_err(FileError::from)?;
         let source = Reading(blob);
         let read = read.min(usize::try_from(source.length()).unwrap_or(usize::MAX));
@@ -308,8 +344,6 @@ impl Objects for Transfer<'_> {
 
     fn begin(&self, (): &(), item: &Item, source: &Reading) -> Result<Option<Writing>, FileError> {
         let Some(store) = self.store else { return Ok(None) };
-        let object = NewObject { name: &item.output, replaces: self.options.existing.overwrites() };
-        let draft = store.begin(&object)?;
         let geometry = self.keys.primary().geometry();
         let longest = match self.operation {
             Operation::Encrypt => {
@@ -317,8 +351,10 @@ impl Objects for Transfer<'_> {
             }
             Operation::Decrypt | Operation::Verify => source.length(),
         };
-        let assembly = Assembly::new(draft, self.part, longest)?;
-        Ok(Some(Writing(Arc::new(Mutex::new(Some(assembly))))))
+        let object =
+            NewObject { name: &item.output, replaces: self.options.existing.overwrites(), longest };
+        let assembly = Assembly::new(store.begin(&object)?, self.part, longest)?;
+        Ok(Some(Writing(Mutex::new(Ok(assembly)))))
     }
 
     fn finish(
@@ -332,8 +368,7 @@ impl Objects for Transfer<'_> {
         blob.0.check()?;
         let mut written = 0;
         if let Some(output) = output {
-            let assembly = output.0.lock().ignore_poison().take();
-            assembly.ok_or(FileError::Interrupted)?.publish(length)?;
+            output.0.into_inner().ignore_poison()?.publish(length)?;
             written = length;
         }
         self.record.done(|| item.entry.name.path().to_owned(), blob.length(), written, false);

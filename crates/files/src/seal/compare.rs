@@ -43,7 +43,10 @@ pub(crate) fn compare<O: Objects>(
             worker,
         );
         let written = decrypted.map_err(|error| match error {
-            SegmentError::File(_) => FileError::NotVerified,
+            SegmentError::File(FileError::Rejected { .. } | FileError::RejectedEnd { .. }) => {
+                FileError::NotVerified
+            }
+            SegmentError::File(error) => error,
             SegmentError::Engine(error) => error.into(),
         })?;
         if done.cipher.is_chained(Direction::Encrypt) {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use evener_core::{Direction, IgnorePoison, Iv};
@@ -28,7 +28,12 @@ pub(crate) struct Large<O: Objects> {
     blob: Arc<O::Blob>,
     cipher: FileCipher,
     segments: Segments,
-    output: Option<O::Draft>,
+    /// True if it has an output.
+    is_written: bool,
+    /// Its output, until it is finished or has failed.
+    output: Mutex<Option<O::Draft>>,
+    /// True while an invitation to help with it is in the queue.
+    is_invited: AtomicBool,
     writing: Writing,
     ledger: Mutex<Ledger>,
     /// The plaintext's length, which only the last segment shows in padded formats.
@@ -45,6 +50,11 @@ impl<O: Objects> Large<O> {
     /// Returns whether nothing is left to claim. An invitation may outlast the object.
     pub(super) fn is_claimed(&self) -> bool {
         !self.ledger().has_some_to_claim()
+    }
+
+    /// Notes that an invitation was taken from the queue.
+    pub(super) fn follow_invitation(&self) {
+        self.is_invited.store(false, Ordering::Relaxed);
     }
 
     /// The approximate work of a segment.
@@ -71,29 +81,21 @@ impl<O: Objects> Sealer<'_, O> {
         read: usize,
         workspace: &mut Workspace,
         worker: &mut Worker<'_>,
-        queue: &Queue<Task<O>>,
     ) -> Result<Begun<O>, SegmentError> {
         if !self.openings.may_open(|| (group.clone(), item.clone())) {
             return Ok(Begun::Finished);
         }
         let begun = self.open_large(group, item, blob, read, workspace, worker);
         if begun.is_err() {
-            self.closed(queue);
+            self.openings.closed();
         }
         begun.map(Begun::Large)
     }
 
     /// Feeds an object that has waited for the end of another.
-    fn closed(&self, queue: &Queue<Task<O>>) {
-        if let Some((group, item)) = self.openings.closed() {
+    pub(super) fn feed_waiting(&self, queue: &Queue<Task<O>>) {
+        if let Some((group, item)) = self.openings.next() {
             queue.share(Task::Some { group, items: vec![item] });
-        }
-    }
-
-    /// Records the objects that still wait when no worker is left.
-    pub(crate) fn abandon_waiting(&self) {
-        for (group, item) in self.openings.left() {
-            self.objects.failed(&group, &item, FileError::Interrupted);
         }
     }
 
@@ -127,7 +129,9 @@ impl<O: Objects> Sealer<'_, O> {
             item: item.clone(),
             ledger: Mutex::new(Ledger::new(segments.count())),
             length: AtomicU64::new(segments.layout().plain_length()),
-            output,
+            is_written: output.is_some(),
+            output: Mutex::new(output),
+            is_invited: AtomicBool::new(true),
             writing: Writing::default(),
             chain: Mutex::new(None),
             blob: Arc::new(blob),
@@ -164,6 +168,7 @@ impl<O: Objects> Sealer<'_, O> {
     ) -> Result<(), Returned<Task<O>>> {
         let chained = large.cipher.is_chained(self.operation.direction());
         let count = large.segments.count();
+        let is_ordered = self.window < u64::MAX;
         let mut invited = chained;
         loop {
             // Segments that chain must come one by one.
@@ -171,8 +176,11 @@ impl<O: Objects> Sealer<'_, O> {
             let Some(claimed) = large.ledger().claim(most, self.window) else { return Ok(()) };
             // Another worker helps only if finished segments are written as fast.
             if !invited && claimed.end < count && !large.writing.is_behind() {
-                queue.share(Task::Large(large.clone()));
-                invited = true;
+                if !large.is_invited.swap(true, Ordering::Relaxed) {
+                    queue.share(Task::Large(large.clone()));
+                }
+                // Where results must come in order, helpers leave and are needed again.
+                invited = !is_ordered;
             }
             self.perform_segments(&large, claimed, workspace, worker, queue)?;
             queue.renew(worker);
@@ -243,11 +251,13 @@ impl<O: Objects> Sealer<'_, O> {
     ) {
         let Made { length, offset, .. } = made;
         let segments = made.segments.clone();
-        let Some(output) = &large.output else {
+        if !large.is_written {
             return self.settle(large, &segments, Ok(length as u64), workspace, worker, queue);
-        };
+        }
         let write = |bytes: &[u8], offset| {
-            let written = output.write_at(bytes, offset).map(|()| bytes.len() as u64);
+            let output = large.output.lock().ignore_poison();
+            let written = output.as_ref().ok_or(FileError::Interrupted)?.write_at(bytes, offset);
+            let written = written.map(|()| bytes.len() as u64);
             written.map_err(|error| self.objects.at_output(&large.group, &large.item, error))
         };
         let buffer = &mut workspace.output;
@@ -279,6 +289,7 @@ impl<O: Objects> Sealer<'_, O> {
         match end {
             None => return,
             Some(End::Failed(error)) => {
+                large.output.lock().ignore_poison().take();
                 self.failed_or_again(&large.group, &large.item, error, queue);
             }
             Some(End::Done { written }) => {
@@ -287,7 +298,8 @@ impl<O: Objects> Sealer<'_, O> {
                 }
             }
         }
-        self.closed(queue);
+        self.openings.closed();
+        self.feed_waiting(queue);
     }
 
     /// Records that these claimed segments will never be done.
@@ -402,6 +414,7 @@ impl<O: Objects> Sealer<'_, O> {
             segments: &large.segments,
             length,
         };
-        self.objects.finish(done, large.output.clone(), workspace, worker)
+        let output = large.output.lock().ignore_poison().take();
+        self.objects.finish(done, output, workspace, worker)
     }
 }

@@ -1,8 +1,8 @@
 //! One object at a time: encryption, decryption and verification of what a place holds.
 //!
 //! [`Sealer`] performs the tasks of a run: objects that fit a worker's buffers, several in one
-//! batch, and longer ones in segments that idle workers share. It knows no path, no descriptor and
-//! no name. A [place](Objects) opens, begins, finishes and counts its objects.
+//! batch, and longer ones in segments that idle workers share. It opens, names
+//! and counts nothing: that is up to its [objects](Objects).
 
 mod compare;
 mod large;

@@ -33,8 +33,8 @@ pub(crate) trait Blob: ReadAt + Send + Sync {
     }
 }
 
-/// An object that is being written, and has no name yet. Dropping every copy aborts it.
-pub(crate) trait Draft: Clone + Send + Sync {
+/// An object that is being written, and has no name yet. Dropping it aborts it.
+pub(crate) trait Draft: Send + Sync {
     /// Writes all of `bytes` at `offset`. Only one worker at a time writes, in any order.
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), FileError>;
 }

@@ -1,11 +1,15 @@
 //! A bound on the number of long objects that are open at once.
 
+use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard};
 
 use evener_core::IgnorePoison;
 
 /// The long objects that are open, and those that wait until one of them has ended. Each may hold
 /// a part of its output in memory.
+///
+/// While anything waits, something is open or was returned by [`Openings::next`]. Whoever ends
+/// that calls `next` again, so nothing waits for ever.
 pub(super) struct Openings<I> {
     most: usize,
     state: Mutex<State<I>>,
@@ -13,36 +17,41 @@ pub(super) struct Openings<I> {
 
 struct State<I> {
     open: usize,
-    waiting: Vec<I>,
+    waiting: VecDeque<I>,
 }
 
 impl<I> Openings<I> {
     /// At most `most` objects, but one at least.
     pub(super) fn new(most: usize) -> Openings<I> {
-        Openings { most: most.max(1), state: Mutex::new(State { open: 0, waiting: Vec::new() }) }
+        let state = State { open: 0, waiting: VecDeque::new() };
+        Openings { most: most.max(1), state: Mutex::new(state) }
     }
 
-    /// Counts one more object if it may be opened now. Otherwise it waits, and [`Openings::closed`]
-    /// will return it.
+    /// Counts one more object if it may be opened now. Otherwise it waits.
     pub(super) fn may_open(&self, item: impl FnOnce() -> I) -> bool {
         let mut state = self.lock();
         let may = state.open < self.most;
         match may {
             true => state.open += 1,
-            false => state.waiting.push(item()),
+            false => state.waiting.push_back(item()),
         }
         may
     }
 
-    /// An object has ended. Returns one that has waited for that.
-    pub(super) fn closed(&self) -> Option<I> {
+    /// An object that was opened has ended.
+    pub(super) fn closed(&self) {
         let mut state = self.lock();
         state.open = state.open.saturating_sub(1);
-        state.waiting.pop()
     }
 
-    /// All that still wait, when no worker is left.
-    pub(super) fn left(&self) -> Vec<I> {
+    /// The next object that waits, if it may be opened now. It may prove to need no opening.
+    pub(super) fn next(&self) -> Option<I> {
+        let mut state = self.lock();
+        if state.open < self.most { state.waiting.pop_front() } else { None }
+    }
+
+    /// All that wait, when they will not be opened any more.
+    pub(super) fn left(&self) -> VecDeque<I> {
         std::mem::take(&mut self.lock().waiting)
     }
 
@@ -56,11 +65,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_much_waits_for_an_end() {
-        let openings = Openings::new(2);
-        assert!(openings.may_open(|| 1) && openings.may_open(|| 2) && !openings.may_open(|| 3));
-        assert_eq!(openings.closed(), Some(3));
+    fn what_is_too_much_waits_for_an_end_in_its_order() {
+        let openings = Openings::new(1);
+        assert!(openings.may_open(|| 1) && !openings.may_open(|| 2) && !openings.may_open(|| 3));
+        assert_eq!(openings.next(), None);
+        openings.closed();
+        // It needs no opening, so the next one comes.
+        assert_eq!((openings.next(), openings.next(), openings.next()), (Some(2), Some(3), None));
         assert!(openings.may_open(|| 3) && !openings.may_open(|| 4));
-        assert_eq!((openings.left(), openings.left()), (vec![4], vec![]));
+        assert_eq!((openings.left().len(), openings.left().len()), (1, 0));
     }
 }

@@ -15,7 +15,7 @@ pub(crate) trait Processor {
         jobs: &mut [Job<'_>],
     ) -> Result<(), EngineError>;
 
-    /// As [`Session::process_parcel`].
+    /// As `process_parcel` of `dyn Session`.
     fn process_parcel(
         &mut self,
         cipher: Cipher,

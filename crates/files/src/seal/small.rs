@@ -67,10 +67,14 @@ impl<O: Objects> Sealer<'_, O> {
                 break;
             }
             let mut is_full = false;
-            match self.begin(&group, item, &begun, workspace, worker, queue) {
+            match self.begin(&group, item, &begun, workspace, worker) {
                 Ok(Begun::Small(small)) => begun.push(*small),
                 Ok(Begun::Large(large)) => queue.share(Task::Large(large)),
                 Ok(Begun::Finished) => {}
+                Ok(Begun::Full) if begun.is_empty() => {
+                    let needed = 2 * self.room as u64;
+                    self.failed_or_again(&group, item, FileError::Memory { needed }, queue);
+                }
                 Ok(Begun::Full) => is_full = true,
                 Err(SegmentError::File(error)) => self.failed_or_again(&group, item, error, queue),
                 Err(SegmentError::Engine(cause)) => {
@@ -112,7 +116,6 @@ impl<O: Objects> Sealer<'_, O> {
         begun: &[Small<O>],
         workspace: &mut Workspace,
         worker: &mut Worker<'_>,
-        queue: &Queue<Task<O>>,
     ) -> Result<Begun<O>, SegmentError> {
         let Workspace { input, output, .. } = workspace;
         let behind = |end: usize, room: usize| end.next_multiple_of(PLACE).min(room);
@@ -130,7 +133,7 @@ impl<O: Objects> Sealer<'_, O> {
         if length > input.len() as u64 {
             // Beginning it takes the buffers that hold the others.
             return match is_all {
-                true => self.begin_large(group, item, blob, read, workspace, worker, queue),
+                true => self.begin_large(group, item, blob, read, workspace, worker),
                 false => Ok(Begun::Full),
             };
         }
@@ -151,7 +154,7 @@ impl<O: Objects> Sealer<'_, O> {
         };
         if is_all && needed > output.len() as u64 {
             let read = input_range.len();
-            return self.begin_large(group, item, blob, read, workspace, worker, queue);
+            return self.begin_large(group, item, blob, read, workspace, worker);
         }
         let same_cipher =
             begun.first().is_none_or(|first| first.cipher.cipher() == cipher.cipher());

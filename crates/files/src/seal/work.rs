@@ -195,9 +195,14 @@ impl<O: Objects> Work for Sealer<'_, O> {
         }
         match task {
             Task::Some { group, items } => {
-                self.perform_some(group, items, workspace, worker, queue)
+                let performed = self.perform_some(group, items, workspace, worker, queue);
+                self.feed_waiting(queue);
+                performed
             }
-            Task::Large(large) => self.help_with(large, workspace, worker, queue),
+            Task::Large(large) => {
+                large.follow_invitation();
+                self.help_with(large, workspace, worker, queue)
+            }
             Task::Segments(large, claimed) => {
                 self.perform_returned(large, claimed, workspace, worker, queue)
             }
@@ -234,6 +239,9 @@ impl<O: Objects> Work for Sealer<'_, O> {
             }
             Task::Large(large) => self.abandon_rest(&large, error()),
             Task::Segments(large, claimed) => self.abandon_segments(&large, &claimed, error()),
+        }
+        for (group, item) in self.openings.left() {
+            self.objects.failed(&group, &item, error());
         }
     }
 }

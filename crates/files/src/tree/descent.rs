@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustix::io::Errno;
 
 use super::directory::open_directory;
-use super::location::Location;
+use crate::location::Location;
 
 /// The open directories on a path down: the last few, every other one of those above them, every
 /// fourth of those above these, and so on. A closed directory is opened again from the nearest open

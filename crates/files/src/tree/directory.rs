@@ -8,13 +8,13 @@ use std::sync::Arc;
 use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, mkdirat, openat};
 use rustix::io::Errno;
 
-use super::location::Location;
 use super::names::Claims;
 use crate::FileError;
 use crate::error::IntoSystemError;
-use crate::identity::Identity;
+use crate::identity::{Identity, permissions};
 use crate::inherited::Inherited;
-use crate::metadata::{Metadata, permissions};
+use crate::location::Location;
+use crate::metadata::Metadata;
 use crate::naming::no_output_directory;
 use crate::unfinished::is_empty;
 

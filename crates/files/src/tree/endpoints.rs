@@ -12,10 +12,10 @@ use rustix::io::Errno;
 
 use super::around::Around;
 use super::directory::{Directory, Item, Made};
-use super::location::Location;
 use crate::access::may_make;
 use crate::error::IntoSystemError;
 use crate::inherited::Inherited;
+use crate::location::Location;
 use crate::metadata::Metadata;
 use crate::naming::{
     behind_links, cant_open_directory, kind_of_name, no_output_directory, refuse_dangling,
@@ -107,7 +107,7 @@ pub(crate) fn target_name(operation: Operation, name: &OsStr, suffix: &OsStr) ->
 }
 
 /// The reason that a sealed file has no [`target_name`].
-pub(super) fn no_target_name(name: &OsStr, suffix: &OsStr) -> FileError {
+pub(crate) fn no_target_name(name: &OsStr, suffix: &OsStr) -> FileError {
     match name.as_bytes().strip_suffix(suffix.as_bytes()) {
         None => FileError::Suffix(shown(suffix).to_string()),
         Some(_) => Refusal::NothingButSuffix(shown(suffix).to_string()).into(),
@@ -171,7 +171,7 @@ fn file<'p>(
     let (source_directory, name) = split(source).map_err(|error| (source, error))?;
     let opened = open_directory(source_directory).map_err(|error| (source, error))?;
     let suffixed = target_name(operation, name, &options.suffix);
-    let (opened_target, target_name) = match target {
+    let (opened_target, output_name) = match target {
         None => (None, suffixed.unwrap_or_default()),
         Some(target) if target.is_dir() => {
             let behind = behind_links(target).map_err(|error| (target, error))?;
@@ -191,7 +191,7 @@ fn file<'p>(
         }
     };
     if let Some((target, _)) = &opened_target {
-        refuse_same(status, target, &target_name).map_err(|error| (source, error))?;
+        refuse_same(status, target, &output_name).map_err(|error| (source, error))?;
     }
     let (opened_target, place) = opened_target.unzip();
     let made = opened_target.map(|directory| Made::of(directory, false)).transpose();
@@ -203,7 +203,7 @@ fn file<'p>(
         follows: true,
         claims: Arc::default(),
     };
-    let item = Item::new(name, target_name);
+    let item = Item::new(name, output_name);
     let length = u64::try_from(status.st_size).unwrap_or_default();
     Ok(Endpoints::File { directory: Arc::new(directory), item, length, target: place })
 }

@@ -17,13 +17,12 @@ use super::descent::{Descent, most_open};
 use super::directory::Directory;
 use super::endpoints::Endpoints;
 use super::full;
-use super::location::Location;
 use super::open::TreeOutput;
 use super::resume::has_time_of;
 use super::work::TreeWork;
 use crate::Operation;
-use crate::identity::Identity;
-use crate::metadata::permissions;
+use crate::identity::{Identity, permissions};
+use crate::location::Location;
 use crate::seal::{Blob, Done, Workspace, compare};
 use crate::{FileError, Refusal, Report};
 

@@ -15,9 +15,9 @@ use super::Operation;
 use super::around::Around;
 use super::descent::Descent;
 use super::endpoints::target_name;
-use super::location::Location;
 use crate::Options;
 use crate::identity::Identity;
+use crate::location::Location;
 use crate::temporary::is_temporary_name;
 
 /// The total work.

@@ -19,7 +19,7 @@ mod finish;
 mod linked_sources;
 mod links;
 mod listing;
-mod location;
+
 mod measure;
 mod modes;
 mod mounts;
@@ -49,8 +49,8 @@ use crate::{
 };
 
 pub(crate) use descent::Descent;
-pub(crate) use endpoints::target_name;
-pub(crate) use location::Location;
+pub(crate) use endpoints::{no_target_name, target_name};
+
 pub(crate) use mounts::is_mount_list_beginning;
 
 pub use measure::{Total, measure};

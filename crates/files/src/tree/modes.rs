@@ -13,7 +13,7 @@ use super::directory::Made;
 use super::endpoints::Endpoints;
 use super::work::TreeWork;
 use crate::exposure::{exposes, has_mode_of_mount, refuse_exposed};
-use crate::metadata::permissions;
+use crate::identity::permissions;
 use crate::{Failure, FileError, Operation};
 
 impl TreeWork<'_> {

@@ -21,8 +21,8 @@ use rustix::io::Errno;
 
 use super::descent::Descent;
 use super::directory::Directory;
-use super::location::Location;
 use super::work::TreeWork;
+use crate::location::Location;
 use crate::output::Outputs;
 use crate::seal::Blob;
 use crate::source::Source;

@@ -17,7 +17,6 @@ use crate::source::{Source, read_exact_at};
 use crate::{FileError, Operation, Refusal};
 
 /// An output of a tree with the mode that it has had since its creation, if that is known.
-#[derive(Clone)]
 pub(super) struct TreeOutput {
     pub(super) file: Arc<Output<Arc<Made>>>,
     pub(super) created: Option<Mode>,

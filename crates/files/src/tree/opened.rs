@@ -18,12 +18,11 @@ use rustix::process::geteuid;
 use super::descent::Descent;
 use super::directory::{Directory, Made};
 use super::full;
-use super::location::Location;
 use super::work::TreeWork;
 use crate::FileError;
 use crate::access;
-use crate::identity::Identity;
-use crate::metadata::permissions;
+use crate::identity::{Identity, permissions};
+use crate::location::Location;
 use crate::unfinished::{has_mode_mark, mark_mode, unmark};
 
 /// The directories that are writable for this run.

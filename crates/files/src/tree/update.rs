@@ -14,8 +14,7 @@ use super::resume::Found;
 use super::work::TreeWork;
 use crate::FileError;
 use crate::Operation;
-use crate::identity::Identity;
-use crate::metadata::permissions;
+use crate::identity::{Identity, permissions};
 use crate::seal::{Blob, Room, SegmentError, opens_header};
 use crate::source::Source;
 

@@ -33,7 +33,9 @@ impl Calls {
         let number = self.made.fetch_add(1, Ordering::SeqCst) + 1;
         match self.fails.load(Ordering::SeqCst) {
             0 => Ok(()),
-            every if number % every == 0 => Err(Fault::Failed("the line is down".to_owned())),
+            every if number.is_multiple_of(every) => {
+                Err(Fault::Failed("the line is down".to_owned()))
+            }
             _ => Ok(()),
         }
     }

@@ -80,7 +80,7 @@ pub fn process(
 /// Processes one message and puts the result in its place, as [`process`].
 ///
 /// # Errors
-/// As [`Session::process_in_place`]. If the engine failed on every one of several threads, the rest
+/// As `process_in_place` of `dyn Session`. If the engine failed on every one of several threads, the rest
 /// of the message is scattered between the finished parts, and the job is rejected.
 pub fn process_in_place(
     pool: &Pool,

@@ -35,9 +35,8 @@ struct Engine {
     costs: Model,
     /// The CPU time of its jobs, if it computes on the cores.
     on_cores: Model,
-    /// The number of its finished claims, and of the timed ones among them.
+    /// The number of its finished claims.
     claims: u64,
-    timed: u64,
     /// The CPU time that a module has taken, and that the cores would have taken, in microseconds.
     spent: f64,
     saved: f64,
@@ -62,7 +61,6 @@ impl Pace {
                     on_cores: costs.clone(),
                     costs,
                     claims: 0,
-                    timed: 0,
                     spent: 0.0,
                     saved: 0.0,
                 });
@@ -117,7 +115,6 @@ impl Pace {
         if performed.cpu == Duration::ZERO {
             return;
         }
-        engine.timed += 1;
         if kind != Kind::Module {
             engine.on_cores.learn(load, performed, performed.cpu);
             self.knows_cores = true;
@@ -131,7 +128,7 @@ impl Pace {
     /// core.
     pub(super) fn is_timed(&self, worker: usize) -> bool {
         let engine = &self.engines[self.seats[worker].engine];
-        let is_sample = engine.timed < FIRM || engine.claims.is_multiple_of(SAMPLE);
+        let is_sample = engine.claims.is_multiple_of(SAMPLE);
         self.cores.is_some() && (self.is_module(worker) || is_sample)
     }
 
@@ -236,7 +233,7 @@ impl Pace {
             true => waits.unwrap_or(opening),
             false => waits.unwrap_or_default().max(now),
         };
-        opening <= left.mul_f64(WORTH)
+        opening <= left
     }
 
     /// The time of a core for a load with the fastest engine, in microseconds.
@@ -268,17 +265,12 @@ const SPREADS: f64 = 3.0;
 const LEAST_SPREAD: f64 = 0.25;
 const LEAST_LATE: f64 = 1_000.0;
 
-/// The longest opening that is worthwhile, as a multiple of the cores' remaining time.
-const WORTH: f64 = 1.25;
-
 /// The time that a module may cost the cores beyond its savings, in microseconds, and as a part of
 /// the time: so it is tried again now and then.
 const ALLOWED: f64 = 6_000.0;
 const ALLOWED_PART: f64 = 0.0008;
 
-/// The number of claims of an engine that are timed at first, and the interval of timed claims
-/// later.
-const FIRM: u64 = 4;
+/// One in so many claims of a core is timed.
 const SAMPLE: u64 = 4;
 
 /// The time after which a claim of unknown length is late, in microseconds: as long as idle cores

@@ -117,7 +117,7 @@ impl<'e> Worker<'e> {
     /// As [`Worker::process`], for jobs with their buffers.
     ///
     /// # Errors
-    /// As [`Session::process_parcel`].
+    /// As `process_parcel` of `dyn Session`.
     pub fn process_parcel(
         &mut self,
         cipher: Cipher,

@@ -16,7 +16,7 @@ use crate::options::retry_pins;
 use crate::trouble::{Trouble, shown};
 use crate::whole_file;
 
-/// The options of measuring.
+/// Options of `--measure`.
 #[derive(Args)]
 pub(super) struct Measuring {
     /// Measure the cost of a job of each size on each engine, and print the profile as JSON
@@ -29,11 +29,11 @@ pub(super) struct Measuring {
     /// Retry a PIN from a `pin-source` file that a token has refused
     #[arg(long, requires = "measure")]
     retry_pin: bool,
-    /// The cipher
+    /// Cipher to measure
     #[arg(long, value_name = "NAME", default_value = "aes-128-cbc", requires = "measure",
         value_parser = values::cipher(), ignore_case = true, hide_possible_values = true)]
     cipher: Cipher,
-    /// `encrypt` or `decrypt`
+    /// Direction: `encrypt` or `decrypt`
     #[arg(long, value_name = "DIRECTION", default_value = "encrypt",
         value_parser = values::direction(), hide_possible_values = true, requires = "measure")]
     direction: Direction,
@@ -52,11 +52,14 @@ pub(super) struct Measuring {
     /// Name of the machine in the profile [default: its processor's name]
     #[arg(long, value_name = "NAME", requires = "measure")]
     machine: Option<String>,
-    /// Write the profile to this file, and print a table. Of what is there only a profile is replaced
+    /// Write the profile to this file, and print a table
+    ///
+    /// Only an existing profile is replaced, no other file
     #[arg(short, long, value_name = "FILE", requires = "measure")]
     output: Option<PathBuf>,
-    /// Save the profile for later runs with modules (evener/profile.json in the user's cache
-    /// directory)
+    /// Save the profile for later runs with modules
+    ///
+    /// It goes to evener/profile.json in the user's cache directory
     #[arg(long, requires = "measure")]
     keep: bool,
 }

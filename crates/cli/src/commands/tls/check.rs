@@ -22,34 +22,34 @@ use crate::signals::Signals;
 use crate::trouble::{Ending, Trouble, complain, shown};
 use crate::whole_file;
 
-/// See whether Evener does the TLS of a program
+/// Check whether Evener does the TLS of a program
 ///
-/// Of processes that run (--pid, --service) this says whether Evener is loaded, what their
-/// configuration says and what they have counted. The exit status is 1 where one of them has it not.
-/// Root can look at those of all users.
+/// For running processes (--pid, --service), this command reports whether they have loaded Evener,
+/// what their configuration says and what they have counted. The exit status is 1 if one of them
+/// has not loaded it. Root can check the processes of all users.
 ///
-/// A program that is named is run, with a configuration as `evener tls config` writes it, which
-/// includes the one that OPENSSL_CONF names or the system's. In the end this says on standard error
-/// how many records it did with Evener. The exit status is the program's where that failed (128 and the
-/// signal's number where a signal ended it, 130 where it was interrupted), and otherwise 1 when there
-/// were none. Ctrl-C reaches the program from the terminal; SIGTERM and SIGHUP are passed on to it.
+/// A PROGRAM is run with a configuration as `evener tls config` writes it, which includes the one
+/// that OPENSSL_CONF names or the system's. At the end, standard error says how many records it did
+/// with Evener. If the program fails, the exit status is the program's (128 and the signal's number
+/// after a signal, 130 after an interrupt); otherwise it is 1 if there were no records. Ctrl-C
+/// reaches the program from the terminal; SIGTERM and SIGHUP are passed on to it.
 #[derive(Args)]
 #[command(group = ArgGroup::new("subject").required(true))]
 pub(crate) struct Check {
-    /// Look at these processes, which run
+    /// Check these running processes
     #[arg(long = "pid", value_name = "N", value_delimiter = ',', group = "subject")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     processes: Vec<u32>,
-    /// Look at the processes of this service: nginx, postfix, another unit of systemd
+    /// Check the processes of this service: nginx, postfix, or another unit of systemd
     #[arg(long, value_name = "NAME", group = "subject")]
     service: Option<String>,
-    /// Look whether OpenSSL can load Evener by this configuration
+    /// Check whether OpenSSL can load Evener with this configuration
     #[arg(long, value_name = "FILE", group = "subject")]
     config: Option<PathBuf>,
-    /// The provider, evener.so, for a program that is run [default: the installed one]
+    /// Path of the provider, evener.so, for PROGRAM [default: the installed one]
     #[arg(long = "provider", alias = "module", value_name = "FILE", requires = "program")]
     module: Option<PathBuf>,
-    /// The program to run, with its arguments, such as `curl https://localhost`
+    /// Program to run, with its arguments, such as `curl https://localhost`
     #[arg(value_name = "PROGRAM", num_args = 1.., trailing_var_arg = true)]
     #[arg(allow_hyphen_values = true, group = "subject")]
     program: Vec<OsString>,

@@ -17,37 +17,40 @@ use crate::whole_file;
 
 /// Print or write a configuration of OpenSSL that loads Evener
 ///
-/// Programs read it where the environment has its name in OPENSSL_CONF. It includes the system's
-/// configuration, keeps OpenSSL's own ciphers for all that Evener doesn't do, and prefers Evener's.
+/// Programs read the configuration if OPENSSL_CONF names it. It includes the system's
+/// configuration, and prefers Evener's ciphers to OpenSSL's own, which remain for everything that
+/// Evener does not do.
 #[derive(Args)]
 pub(crate) struct Config {
-    /// Write this file, which must not be there yet
+    /// Write the configuration to this new file
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Replace the file
     #[arg(long, requires = "output")]
     overwrite: bool,
-    /// The provider, evener.so [default: the installed one]
+    /// Path of the provider, evener.so [default: the installed one]
     #[arg(long = "provider", alias = "module", value_name = "FILE")]
     module: Option<PathBuf>,
-    /// The configuration to include [default: the system's]
+    /// Configuration to include [default: the system's]
     #[arg(long, value_name = "FILE")]
     base: Option<PathBuf>,
-    /// Count records in the user's file, which `evener tls status` shows, or in this one
+    /// Count records for `evener tls status`, in the user's own file or in FILE
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "on")]
     counters: Option<PathBuf>,
     #[command(flatten)]
     routing: Routing,
 }
 
-/// Which crypto module does records.
+/// Options for a crypto module that processes records.
 #[derive(Args)]
 struct Routing {
-    /// Have this module do the records of connections with much data: cryptodev or af_alg, or one
-    /// with a driver, such as cryptodev:ctr-aes-caam, or the pkcs11: URI of a token
+    /// Send the records of connections with much data to this module
+    ///
+    /// cryptodev or af_alg, also with a driver, such as cryptodev:ctr-aes-caam, or the pkcs11: URI
+    /// of a token
     #[arg(long, value_name = "NAME")]
     engine: Option<String>,
-    /// What it does of the records: `gcm`, `cbc`, or both (`gcm,cbc`)
+    /// Records that the module processes, by mode: `gcm`, `cbc`, or both (`gcm,cbc`)
     #[arg(
         long,
         value_name = "MODES",
@@ -59,13 +62,13 @@ struct Routing {
     /// Leave shorter records to the processor [default: each process measures it]
     #[arg(long, value_name = "BYTES", requires = "engine", value_parser = from_one)]
     crossover: Option<NonZeroUsize>,
-    /// Compute one of so many records again and compare [default: 100]
+    /// Recompute one in N records and compare [default: 100]
     #[arg(long, value_name = "N", requires = "engine", value_parser = from_one)]
     verify_engine: Option<NonZeroUsize>,
-    /// Let so many processes use the module at once
+    /// Number of processes that may use the module at once
     #[arg(long, value_name = "N", requires = "engine", value_parser = permits)]
     permits: Option<NonZeroUsize>,
-    /// Have threads that use the module go before others by so many steps of the nice value
+    /// Raise the priority of threads that use the module by N steps of the nice value
     #[arg(long, value_name = "N", requires = "engine", allow_negative_numbers = true, value_parser = steps)]
     ahead: Option<NonZeroUsize>,
 }

@@ -16,24 +16,25 @@ use super::setting::{HEAD, Plan, below};
 use crate::trouble::{Ending, Trouble, complain, shown};
 use crate::whole_file;
 
-/// Have a service of this machine use Evener
+/// Make a service of this machine use Evener
 ///
-/// Prints the commands of a shell that give the service the name of the configuration, and those that
-/// undo it. Each service has another way: most have their environment from systemd, and Postfix,
-/// Dovecot and PostgreSQL clear that and have settings of their own.
+/// Prints shell commands that tell the service which configuration to use, and those that undo it.
+/// Most services get their environment from systemd. Postfix, Dovecot and PostgreSQL clear it and
+/// have settings of their own.
 #[derive(Args)]
 pub(crate) struct Enable {
     #[command(flatten)]
     target: Target,
-    /// Have the service not start where OpenSSL can't load Evener; without this it goes on with
-    /// OpenSSL's own ciphers, and says nothing
+    /// Prevent the service from starting if OpenSSL can't load Evener
+    ///
+    /// Without this option, the service then uses OpenSSL's own ciphers without a message
     #[arg(long)]
     require: bool,
 }
 
-/// Have a service no longer use Evener
+/// Make a service stop using Evener
 ///
-/// Prints the commands of a shell that undo what `evener tls enable` does.
+/// Prints shell commands that undo `evener tls enable`.
 #[derive(Args)]
 pub(crate) struct Disable {
     #[command(flatten)]
@@ -45,13 +46,13 @@ struct Target {
     /// Make the changes instead of printing the commands, but do not restart the service
     #[arg(long)]
     write: bool,
-    /// The configuration, as `evener tls config -o FILE` writes it
+    /// Configuration that `evener tls config -o FILE` wrote
     #[arg(long, value_name = "FILE", default_value = "/etc/ssl/evener.cnf")]
     config: PathBuf,
-    /// The directory that has the service's files, as of an image
+    /// Directory that contains the service's files, for example that of an image
     #[arg(long, value_name = "DIRECTORY", default_value = "/")]
     root: PathBuf,
-    /// The service
+    /// Service to change
     #[arg(value_name = "SERVICE", value_parser = service_parser())]
     service: &'static Service,
 }

@@ -19,10 +19,10 @@ use clap::{Args, Subcommand};
 use crate::signals::Signals;
 use crate::trouble::{Ending, Trouble};
 
-/// Have programs that use OpenSSL do TLS with Evener
+/// Let programs that use OpenSSL do TLS with Evener
 ///
-/// The provider evener.so does AES for programs with OpenSSL 3.0 or later, as they are: a
-/// configuration of OpenSSL names it. docs/tls.md says where it gains.
+/// The provider evener.so does AES for unmodified programs with OpenSSL 3.0 or later. A
+/// configuration of OpenSSL names it. docs/guide/tls.md says where it is faster.
 #[derive(Args)]
 pub(crate) struct Tls {
     #[command(subcommand)]

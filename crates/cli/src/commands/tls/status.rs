@@ -18,23 +18,23 @@ use crate::trouble::{Ending, Trouble, complain, shown};
 
 /// Show how many records Evener did, program by program
 ///
-/// Processes count where their configuration has the line `counters = on` (`evener tls config
-/// --counters`). Root sees those of all users, as each user's processes say.
+/// Processes count if their configuration has the line `counters = on` (`evener tls config
+/// --counters`). Root sees the processes of all users, as they report themselves.
 #[derive(Args)]
 pub(crate) struct Status {
-    /// Show each process, in place of all processes of a program together
+    /// Show each process, instead of a total for each program
     #[arg(long, conflicts_with = "prometheus")]
     all: bool,
-    /// Show this program only, as the system names it (`ps -o comm`); repeatable
+    /// Show only this program, by its name in `ps -o comm`; repeatable
     #[arg(long = "program", value_name = "NAME")]
     programs: Vec<String>,
-    /// Print one JSON document, which has each process
+    /// Print one JSON document, which lists each process
     #[arg(long, conflicts_with_all = ["all", "prometheus"])]
     pub(super) json: bool,
     /// Print the text format of Prometheus
     #[arg(long)]
     prometheus: bool,
-    /// The file, where the configuration names one
+    /// File of counters, if the configuration names one
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 }

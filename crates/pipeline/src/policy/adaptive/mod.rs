@@ -207,7 +207,7 @@ impl Adaptive {
     }
 
     /// Returns whether the other workers would drain the queue before this worker finishes a claim
-    /// of at most `longest` microseconds. A module for which that is unknown is late near the end.
+    /// of at most `longest` microseconds. Nobody is late for whom that is unknown.
     fn would_be_late(
         &self,
         worker: usize,
@@ -215,8 +215,7 @@ impl Adaptive {
         waiting: &Waiting,
         now: Duration,
     ) -> bool {
-        let is_cpu = self.engines.is_cpu(self.workers[worker].engine);
-        let wall = longest.unwrap_or(if is_cpu { 0.0 } else { NEAR_THE_END });
+        let wall = longest.unwrap_or_default();
         // Several workers can share a divisible task, so no worker finishes it late.
         if !waiting.closed || wall <= NOT_LATE || waiting.divisible > 0 {
             return false;
@@ -514,9 +513,6 @@ const DECLINED: Duration = Duration::from_micros(500);
 
 /// The delay that a claim may have over its expected time, as a multiple of its spread.
 const SPREADS: f64 = 2.0;
-
-/// The assumed time of a claim of a module without known costs, in microseconds.
-const NEAR_THE_END: f64 = 20_000.0;
 
 /// The longest time that trials of other engines wait for a session to open.
 const SLOW_OPENING: Duration = Duration::from_millis(20);

@@ -131,7 +131,7 @@ impl Record {
     }
 
     fn learn(&mut self, sample: &Sample, now: Duration) {
-        if !self.is_about(sample.bytes) || !self.is_fresh(now) {
+        if !self.is_about(sample.bytes) {
             *self = Record::new(sample, now);
             return;
         }
@@ -169,14 +169,7 @@ impl Record {
         let ratio = sample.rate / self.rate;
         self.is_about(sample.bytes) && !(1.0 / CHANGE..=CHANGE).contains(&ratio)
     }
-
-    fn is_fresh(&self, now: Duration) -> bool {
-        now.saturating_sub(self.seen) < LOOK_AGAIN
-    }
 }
-
-/// The time after which a set may have changed.
-pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
 /// The part by which a set may be faster than one sample; divided by the root of the number of
 /// samples.
