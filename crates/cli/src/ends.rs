@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use evener::keys::{KeyFile, PipeHead};
-use evener::{Failure, FileError, Operation, StreamSource, StreamTarget};
+use evener::{Failure, Operation, Refusal, StreamSource, StreamTarget};
 use evener_cli::streams::{input, output, stdin_was_closed, stdout_was_closed};
 
 use crate::options::Telling;
@@ -269,7 +269,7 @@ pub(crate) fn refuse_inside(source: &Path, target: &Path) -> Result<(), Trouble>
     if !there.starts_with(root) {
         return Ok(());
     }
-    let error = FileError::Refused(format!("lies inside the source `{}`", shown(source)));
+    let error = Refusal::InsideSource(shown(source).to_string()).into();
     Err(Failure { path: target.to_owned(), error }.into())
 }
 

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::sync::Arc;
 
 use evener::format::{OpensslSecret, Recipe};
-use evener::{Control, Evener, Mode, Operation, Options, Selection};
+use evener::{Control, Evener, Existing, Mode, Operation, Options, Selection};
 
 use crate::hints::Given;
 use crate::keys::FreshKey;
@@ -62,7 +62,7 @@ impl Plan {
             applied = apply(options);
             given.base64 = options.base64.is_some();
             follows_links = options.follow_symlinks;
-            updates = options.update;
+            updates = matches!(options.existing, Existing::Update(_));
             is_dry_run = options.dry_run;
             removes_sources = options.remove_source;
             selection = options.selection.clone();

@@ -27,7 +27,7 @@ use crate::progress::Progress;
 use crate::route::do_each;
 use crate::signals::Signals;
 use crate::summary;
-use crate::trouble::{Ending, Trouble, complain, end_by_broken_pipe, shown};
+use crate::trouble::{Ending, Trouble, complain, end_by_broken_pipe, refused, shown};
 
 /// Makes a plan, carries it out and reports the result. With `--json` exactly one document goes to
 /// standard output, whatever happens.
@@ -164,10 +164,8 @@ fn process_one(plan: &Plan, ends: &Ends) -> Result<Report, Failure> {
             evener.process(*operation, source, Some(target))
         }
         _ => {
-            let closed = |error: io::Error| Failure {
-                path: "-".into(),
-                error: FileError::Refused(error.to_string()),
-            };
+            let closed =
+                |error: io::Error| Failure { path: "-".into(), error: refused(error.to_string()) };
             let source = ends.stream_source().map_err(closed)?;
             let target = ends.stream_target().map_err(closed)?;
             evener.process_stream(*operation, source, target)
@@ -282,7 +280,7 @@ fn nothing_done(plan: &Plan, ends: &Ends, report: &Report) -> Option<(Failure, b
         Operation::Decrypt => "decrypted",
         Operation::Verify => "verified",
     };
-    let error = FileError::Refused(format!("nothing was {done}{why}"));
+    let error = refused(format!("nothing was {done}{why}"));
     Some((Failure { path: source.clone(), error }, !has_files || takes_all))
 }
 

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use evener::format::FormatError;
 use evener::gate::GateError;
 use evener::keys::KeyError;
-use evener::{EngineError, Failure, FileError, MalformedGlob, shown_error};
+use evener::{EngineError, Failure, FileError, MalformedGlob, Refusal, shown_error};
 use evener_cli::messages;
 pub(crate) use evener_cli::messages::{complain, end_by_broken_pipe};
 
@@ -87,13 +87,13 @@ impl Trouble {
             Trouble::Failure(failure) => failure.clone(),
             Trouble::File { action, path, cause } => Failure {
                 path: path.clone(),
-                error: FileError::Refused(format!("can't {action} it: {}", shown_error(cause))),
+                error: refused(format!("can't {action} it: {}", shown_error(cause))),
             },
             Trouble::Key(error) => Failure {
                 path: error.path().map(Path::to_owned).unwrap_or_default(),
-                error: FileError::Refused(self.to_string()),
+                error: refused(self.to_string()),
             },
-            _ => Failure { path: PathBuf::new(), error: FileError::Refused(self.to_string()) },
+            _ => Failure { path: PathBuf::new(), error: refused(self.to_string()) },
         }
     }
 
@@ -106,6 +106,11 @@ impl Trouble {
         complain(self);
         ExitCode::from(if matches!(self, Trouble::Unmeasured(_)) { 1 } else { 2 })
     }
+}
+
+/// The error for a reason of the program's own.
+pub(crate) fn refused(reason: impl Into<String>) -> FileError {
+    Refusal::Other(reason.into()).into()
 }
 
 /// A path, safe to print.

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use evener::keys::{self, KeyFile, KeyFormat, KeyMaterial, NoUnlock};
-use evener::{Control, Evener, OperationError, Report};
+use evener::{Control, Evener, Existing, OperationError, Report};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let paths: Vec<PathBuf> = env::args_os().skip(1).map(PathBuf::from).collect();
@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let evener = Evener::builder(key.key_ring(b"")?)
         .options(|options| {
             options.control = Arc::clone(&control);
-            options.resume = true;
+            options.existing = Existing::resume();
         })
         .build()?;
 

@@ -10,8 +10,8 @@ use evener_core::{Engine, EngineError};
 use evener_engines::{PinPrompt, Watch};
 use evener_files::place::{Origin, Store, transfer};
 use evener_files::{
-    Failure, FileError, KeyRing, Listing, Notice, Operation, OperationError, Options, Report,
-    StreamSource, StreamTarget, Total, list, measure, process, process_stream,
+    Failure, FileError, KeyRing, Listing, Notice, Operation, OperationError, Options, Refusal,
+    Report, StreamSource, StreamTarget, Total, list, measure, process, process_stream,
 };
 
 use evener_gate::Wait;
@@ -24,13 +24,13 @@ use crate::seats::seats;
 /// times.
 ///
 /// ```
-/// # use evener::{Evener, PolicyName, keys::{KeyFormat, KeyMaterial}};
+/// # use evener::{Evener, Existing, keys::{KeyFormat, KeyMaterial}};
 /// # let keys = KeyMaterial::generate(KeyFormat::default())?.key_ring(b"")?;
 /// let evener = Evener::builder(keys)
 ///     .engines(&["openssl"])
 ///     .workers(4.try_into()?)
 ///     .options(|options| {
-///         options.resume = true;
+///         options.existing = Existing::resume();
 ///         options.durable = true;
 ///     })
 ///     .build()?;
@@ -465,7 +465,7 @@ impl Evener {
             || on_wait.is_some()
             || *turns != Turns::default();
         if !options.seats.is_empty() && is_set {
-            return Err(FileError::Refused(SEATS.to_owned()));
+            return Err(Refusal::Other(SEATS.to_owned()).into());
         }
         if !options.seats.is_empty() {
             options.seats = guarded(&options.seats)?;

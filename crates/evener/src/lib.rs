@@ -86,10 +86,11 @@ pub use evener_core::{
 pub use evener_pipeline::Pool;
 
 pub use evener_files::{
-    Agree, Base64, Control, Doubt, Effort, Failure, FileError, FileOutcome, KeyRing, Listed,
-    Listener, Listing, MalformedGlob, MalformedPath, Notice, Operation, OperationError, Options,
-    Progress, Protected, RandomAccess, Report, Retirement, Selection, StreamSource, StreamTarget,
-    SystemError, Total, WorkerEffort, is_mount_list, list, refuse_planted, takes_a_stream,
+    Agree, Base64, Contradiction, Control, Delete, Doubt, Effort, Existing, Failure, FileError,
+    FileOutcome, KeyRing, Listed, Listener, Listing, MalformedGlob, MalformedPath, Notice,
+    Operation, OperationError, Options, Progress, Protected, RandomAccess, Refusal, Report,
+    Retirement, Selection, StreamSource, StreamTarget, SystemError, Total, Update, WorkerEffort,
+    is_mount_list, list, refuse_planted, takes_a_stream,
 };
 pub use evener_keys::{is_wrapped_key, is_wrapped_key_name, wrapped_key_name};
 

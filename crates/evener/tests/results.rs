@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use evener::keys::{CobblestoneSuite, KeyMaterial};
-use evener::{Control, Evener, FileError, Key, OperationError, Options, Report, Selection};
+use evener::{
+    Control, Evener, Existing, FileError, Key, OperationError, Options, Report, Selection,
+};
 
 /// A tree of two files, and a place for the results.
 struct Stage {
@@ -80,7 +82,7 @@ fn what_is_not_done_is_an_error() {
     control.stop();
     let stopped = incomplete(stage.encrypt(|options| {
         options.control = control;
-        options.overwrite = true;
+        options.existing = Existing::Overwrite;
     }));
     assert!(stopped.interrupted && stopped.failures.is_empty());
     assert_eq!(stopped.shortfall().unwrap(), "stopped after 0 files");
@@ -100,7 +102,7 @@ fn what_is_left_out_is_no_error_and_in_the_report() {
     assert!(report.shortfall().is_none());
 
     // Complete outputs are skipped.
-    let report = stage.encrypt(|options| options.resume = true).unwrap();
+    let report = stage.encrypt(|options| options.existing = Existing::resume()).unwrap();
     assert_eq!((report.files, report.files_skipped), (0, 2));
 
     // A name without the suffix.

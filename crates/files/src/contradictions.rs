@@ -4,7 +4,7 @@
 use evener_core::Cipher;
 use evener_pipeline::Courtesy;
 
-use crate::{FileError, Operation, Options};
+use crate::{Contradiction, FileError, Operation, Options};
 
 /// Checks the options of an operation on a file or a tree.
 pub(crate) fn in_tree(
@@ -14,18 +14,15 @@ pub(crate) fn in_tree(
 ) -> Result<(), FileError> {
     in_names(options)?;
     let lacks_proof = operation == Operation::Decrypt && !cipher.is_authenticated();
-    let may_delete = options.update && operation == Operation::Encrypt && cipher.is_authenticated();
+    let may_delete = operation == Operation::Encrypt && cipher.is_authenticated();
     let removes = options.remove_source;
     refuse(&[
-        (removes && lacks_proof, NO_PROOF),
-        (removes && options.follow_symlinks, NOT_BELOW),
-        (removes && options.reference.is_none(), NO_REFERENCE),
-        (removes && options.update, NO_UPDATE),
-        (options.resume && options.update, ONE_OF_BOTH),
-        (options.ignore_ctime && !options.update, NO_COMPARISON),
-        (options.delete.is_some() && !may_delete, NO_DELETE),
-        (options.delete_unmounted && options.delete.is_none(), NONE_TO_DELETE),
-        (!options.head.is_empty(), NO_HEAD),
+        (removes && lacks_proof, Contradiction::RemoveWithoutProof),
+        (removes && options.follow_symlinks, Contradiction::RemoveBehindLinks),
+        (removes && options.reference.is_none(), Contradiction::RemoveWithoutReference),
+        (removes && options.existing.updates(), Contradiction::RemoveAndUpdate),
+        (options.existing.delete().is_some() && !may_delete, Contradiction::Delete),
+        (!options.head.is_empty(), Contradiction::HeadOfTree),
     ])
 }
 
@@ -33,10 +30,10 @@ pub(crate) fn in_tree(
 pub(crate) fn in_stream(options: &Options) -> Result<(), FileError> {
     in_general(options)?;
     refuse(&[
-        (options.remove_source, "a stream can't be read back, so its source is not removed"),
-        (options.resume, "a stream can't be resumed: it is processed from beginning to end"),
-        (options.update || options.delete.is_some(), "a stream's output can't be updated"),
-        (options.dry_run, "there is no dry run of a stream: it can be read only once"),
+        (options.remove_source, Contradiction::StreamRemoves),
+        (options.existing.resumes(), Contradiction::StreamResumes),
+        (options.existing.updates(), Contradiction::StreamUpdates),
+        (options.dry_run, Contradiction::StreamDryRun),
     ])
 }
 
@@ -44,10 +41,10 @@ pub(crate) fn in_stream(options: &Options) -> Result<(), FileError> {
 pub(crate) fn in_places(options: &Options) -> Result<(), FileError> {
     in_names(options)?;
     refuse(&[
-        (options.remove_source, "a transfer between places removes no sources"),
-        (options.update || options.delete.is_some(), "a transfer between places updates nothing"),
-        (options.dry_run, "there is no dry run of a transfer between places"),
-        (options.base64.is_some() || !options.head.is_empty(), "only a stream has another form"),
+        (options.remove_source, Contradiction::TransferRemoves),
+        (options.existing.updates(), Contradiction::TransferUpdates),
+        (options.dry_run, Contradiction::TransferDryRun),
+        (options.base64.is_some() || !options.head.is_empty(), Contradiction::TransferForm),
     ])
 }
 
@@ -56,55 +53,27 @@ fn in_names(options: &Options) -> Result<(), FileError> {
     in_general(options)?;
     let suffix = options.suffix.as_encoded_bytes();
     let is_no_suffix = suffix.is_empty() || suffix.iter().any(|byte| matches!(byte, b'/' | 0));
-    refuse(&[(is_no_suffix, NO_SUFFIX)])
+    refuse(&[(is_no_suffix, Contradiction::Suffix)])
 }
 
 /// Checks the options that all operations share.
 pub(crate) fn in_general(options: &Options) -> Result<(), FileError> {
     let Courtesy { most_cpu, .. } = options.courtesy;
-    refuse(&[(most_cpu.is_some_and(|percent| !(1..=100).contains(&percent)), NO_PERCENTAGE)])
+    let is_no_percentage = most_cpu.is_some_and(|percent| !(1..=100).contains(&percent));
+    refuse(&[(is_no_percentage, Contradiction::CpuLimit)])
 }
 
-fn refuse(contradictions: &[(bool, &str)]) -> Result<(), FileError> {
+fn refuse(contradictions: &[(bool, Contradiction)]) -> Result<(), FileError> {
     match contradictions.iter().find(|(is_so, _)| *is_so) {
-        Some((_, reason)) => Err(FileError::Refused((*reason).to_owned())),
+        Some((_, contradiction)) => Err((*contradiction).into()),
         None => Ok(()),
     }
 }
 
-const NO_PERCENTAGE: &str = "a CPU limit is a percentage from 1 to 100";
-
-const NO_SUFFIX: &str = "a suffix has at least one character, and neither a slash nor a zero byte";
-
-const NO_PROOF: &str = "nothing authenticates files of this format, so a wrong key can go \
-    unnoticed: decrypting does not remove them";
-
-const NOT_BELOW: &str = "a symbolic link can lead to files anywhere, so following links \
-    does not go with removing sources";
-
-const NO_REFERENCE: &str = "there is no engine to read outputs back with, so no source is removed";
-
-const NO_UPDATE: &str = "where sources are removed nothing is left to compare with, so outputs \
-    can't be updated";
-
-const ONE_OF_BOTH: &str = "to resume is to leave complete outputs as they are, to update is to \
-    replace those of changed sources: an operation does one of both";
-
-const NO_COMPARISON: &str =
-    "only an update compares times of change, so only there they can be ignored";
-
-const NO_DELETE: &str = "outputs are deleted only by an encryption that updates a tree, in a format \
-    other than that of `openssl enc`: there Evener knows its own files by their headers";
-
-const NONE_TO_DELETE: &str = "only an operation that deletes outputs can do so below directories \
-    that are not mounted";
-
-const NO_HEAD: &str = "only a stream begins with a head: the files of a tree have their keys beside \
-    them";
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Existing;
 
     fn told(change: impl FnOnce(&mut Options)) -> (bool, bool) {
         let mut options = Options::default();
@@ -119,8 +88,8 @@ mod tests {
         for percent in [1, 50, 100] {
             assert_eq!(told(|options| options.courtesy.most_cpu = Some(percent)), (false, false));
         }
-        assert_eq!(told(|options| options.resume = true), (false, true));
-        assert_eq!(told(|options| options.update = true), (false, true));
+        assert_eq!(told(|options| options.existing = Existing::resume()), (false, true));
+        assert_eq!(told(|options| options.existing = Existing::update()), (false, true));
         assert_eq!(told(|options| options.dry_run = true), (false, true));
         assert_eq!(told(|options| options.head = vec![1]), (true, false));
     }
@@ -131,11 +100,6 @@ mod tests {
             assert_eq!(told(|options| options.courtesy.most_cpu = Some(percent)), (true, true));
         }
         assert_eq!(told(|options| options.remove_source = true), (true, true));
-        let both = |options: &mut Options| {
-            options.resume = true;
-            options.update = true;
-        };
-        assert_eq!(told(both), (true, true));
         assert_eq!(told(|options| options.suffix = "a/b".into()), (true, false));
     }
 }

@@ -68,13 +68,13 @@ impl Control {
 
     /// Returns whether there are unfinished files with temporary names, as on filesystems without
     /// nameless files, or read-only directories that are temporarily writable. If the process ended
-    /// now, they would stay that way until the next run with `Options::resume`.
+    /// now, they would stay that way until the next run with `Existing::Resume`.
     pub fn has_temporary_files(&self) -> bool {
         self.temporaries.load(Ordering::SeqCst) > 0
     }
 
     /// Returns whether the operation is waiting for an answer from
-    /// [`Options::delete`](crate::Options::delete).
+    /// [`Delete`](crate::Delete).
     pub fn is_asking(&self) -> bool {
         self.asks.load(Ordering::SeqCst)
     }

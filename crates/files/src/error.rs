@@ -6,6 +6,7 @@ use evener_core::{EngineError, Rejection, shown_error};
 use evener_format::FormatError;
 use rustix::io::Errno;
 
+use crate::Refusal;
 use crate::place::fault::Fault;
 
 /// The reason that one file (or the whole operation, before it began) failed.
@@ -209,9 +210,9 @@ pub enum FileError {
         /// Its owner.
         owner: u32,
     },
-    /// The operation itself makes no sense; the text says why.
-    #[error("{0}")]
-    Refused(String),
+    /// Evener refused to do it, or found a fault of its own.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
     /// The operation was stopped before the file was done.
     #[error("interrupted")]
     Interrupted,

@@ -17,8 +17,8 @@ use crate::seal::Blob;
 use crate::selection::Watch;
 use crate::source::Source;
 use crate::temporary::is_temporary_name;
-use crate::tree::{Descent, NEITHER, is_mount_list_beginning, target_name};
-use crate::{Failure, FileError, KeyRing, Notice, Operation, Options, left_out};
+use crate::tree::{Descent, is_mount_list_beginning, target_name};
+use crate::{Failure, FileError, KeyRing, Notice, Operation, Options, Refusal, left_out};
 
 /// The content of a file or a tree.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -86,7 +86,7 @@ pub fn list(path: &Path, keys: Option<&KeyRing>, options: &Options) -> Result<Li
             listing.files.push(listed);
         }
         // Opening a FIFO would wait for a writer.
-        _ => return Err(fail(FileError::Refused(NEITHER.to_owned()))),
+        _ => return Err(fail(Refusal::NeitherFileNorTree.into())),
     }
     listing.files.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(listing)

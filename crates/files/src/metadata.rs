@@ -17,7 +17,7 @@ use crate::exposure::{gives_more, lies_without_modes};
 use crate::identity::permissions;
 use crate::inherited::{EVERY_BIT, Inherited, bits_for};
 use crate::unkept::Unkept;
-use crate::{FileError, Operation, Options};
+use crate::{FileError, Operation, Options, Refusal};
 
 /// The metadata that is copied from the source to the output.
 #[derive(Debug)]
@@ -191,7 +191,7 @@ impl Metadata {
         match readlinkat(&link, c"", Vec::new()) {
             Ok(there) if *there == *text => {}
             Ok(_) | Err(Errno::NOENT | Errno::INVAL) => {
-                return Err(FileError::Refused("its output was replaced meanwhile".to_owned()));
+                return Err(Refusal::OutputReplaced.into());
             }
             Err(errno) => return Err(system(errno)),
         }

@@ -9,8 +9,8 @@ use rustix::fs::{AtFlags, FileType, Mode, Stat, fstat, lstat, stat, statat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use crate::FileError;
 use crate::error::IntoSystemError;
+use crate::{FileError, Refusal};
 
 pub(crate) use evener_keys::naming::{Naming, has_no_links, rename_to_free};
 
@@ -68,19 +68,17 @@ pub(crate) fn cant_open_directory(path: &Path, errno: Errno) -> FileError {
     let Some(part) = parts.into_iter().rev().find(|part| !is_directory(part)) else {
         return failed;
     };
-    let name = evener_core::shown(part);
-    let reason = match (stat(part), lstat(part)) {
+    let name = evener_core::shown(part).to_string();
+    let refusal = match (stat(part), lstat(part)) {
         (Ok(there), _) => {
             let kind = noun_of(FileType::from_raw_mode(there.st_mode));
-            format!("`{name}` is no directory but {kind}")
+            Refusal::NoDirectory { name, kind }
         }
-        (Err(Errno::NOENT), Ok(_)) => {
-            format!("`{name}` is a symbolic link to what is not there")
-        }
-        (Err(Errno::NOENT), Err(_)) => format!("there is no directory `{name}`"),
+        (Err(Errno::NOENT), Ok(_)) => Refusal::DanglingDirectory(name),
+        (Err(Errno::NOENT), Err(_)) => Refusal::MissingDirectory(name),
         _ => return failed,
     };
-    FileError::Refused(reason)
+    refusal.into()
 }
 
 fn is_of_kind(status: &Stat, kind: FileType) -> bool {
@@ -115,7 +113,7 @@ pub(crate) fn behind_links(path: &Path) -> Result<PathBuf, FileError> {
         if links > MOST_LINKS {
             return Err(failed(Errno::LOOP));
         }
-        refuse_stranger(&at, "leads through the symbolic link")?;
+        refuse_stranger(&at, Refusal::PlantedLink)?;
         at = without_slash(&at.parent().unwrap_or(Path::new("")).join(text));
     }
     // The kernel may refuse links on the way that are not the path's last part.
@@ -141,7 +139,7 @@ pub fn refuse_planted(path: &Path) -> Result<(), FileError> {
     if stat(&behind).is_err() {
         return Ok(());
     }
-    refuse_stranger(&behind, "leads to")
+    refuse_stranger(&behind, Refusal::Planted)
 }
 
 /// Refuses a dangling symbolic link: a file would be made at its target, which may not be where the
@@ -149,8 +147,7 @@ pub fn refuse_planted(path: &Path) -> Result<(), FileError> {
 pub(crate) fn refuse_dangling(path: &Path) -> Result<(), FileError> {
     match (lstat(path), stat(path)) {
         (Ok(itself), Err(Errno::NOENT)) if is_of_kind(&itself, FileType::Symlink) => {
-            let reason = "is a symbolic link to what is not there; name the file itself";
-            Err(FileError::Refused(reason.to_owned()))
+            Err(Refusal::Dangling.into())
         }
         _ => Ok(()),
     }
@@ -158,12 +155,12 @@ pub(crate) fn refuse_dangling(path: &Path) -> Result<(), FileError> {
 
 /// Refuses a file in a directory where everybody can make names, unless it belongs to the user, the
 /// system or the directory's owner: the rule of Linux's `protected_symlinks` and `protected_fifos`.
-fn refuse_stranger(path: &Path, leads: &str) -> Result<(), FileError> {
+fn refuse_stranger(path: &Path, refusal: fn(String) -> Refusal) -> Result<(), FileError> {
     let failed = FileError::system("read the status of what it leads to");
     let itself = lstat(path).map_err(&failed)?;
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let directory = stat(parent.unwrap_or(Path::new("."))).map_err(&failed)?;
-    refuse_of_stranger(&itself, &directory, path, leads)
+    refuse_of_stranger(&itself, &directory, path, refusal)
 }
 
 /// Refuses an open directory that a stranger has put into a common directory, such as /tmp: the
@@ -178,7 +175,7 @@ pub(crate) fn refuse_planted_directory(
     let failed = FileError::system("read the status of what it leads to");
     let itself = fstat(opened).map_err(&failed)?;
     match statat(opened, c"..", AtFlags::empty()) {
-        Ok(above) => refuse_of_stranger(&itself, &above, path, "leads to"),
+        Ok(above) => refuse_of_stranger(&itself, &above, path, Refusal::Planted),
         // In that case no names can be made in it either.
         Err(Errno::ACCESS) => Ok(()),
         Err(errno) => Err(failed(errno)),
@@ -190,7 +187,7 @@ fn refuse_of_stranger(
     itself: &Stat,
     directory: &Stat,
     path: &Path,
-    leads: &str,
+    refusal: fn(String) -> Refusal,
 ) -> Result<(), FileError> {
     let common = Mode::SVTX | Mode::WOTH;
     let is_common = Mode::from_raw_mode(directory.st_mode).contains(common);
@@ -198,12 +195,7 @@ fn refuse_of_stranger(
     if !is_common || trusted.contains(&itself.st_uid) {
         return Ok(());
     }
-    let name = evener_core::shown(path);
-    let reason = format!(
-        "{leads} `{name}`, which another user has put into a directory where everybody can; name \
-         another place"
-    );
-    Err(FileError::Refused(reason))
+    Err(refusal(evener_core::shown(path).to_string()).into())
 }
 
 /// The path without a slash at its end, so that it names a link itself.

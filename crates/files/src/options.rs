@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use evener_core::{Cipher, Direction, Engine};
@@ -10,11 +10,7 @@ use evener_pipeline::costs::Costs;
 use evener_pipeline::policy::MakePolicy;
 use evener_pipeline::{Courtesy, PolicyName, RunOptions};
 
-use crate::{Base64, Control, Protected, Selection};
-
-/// Decides whether the outputs with these paths may be deleted. Called once, and never in a dry
-/// run.
-pub type Agree = Arc<dyn Fn(&[PathBuf]) -> bool + Send + Sync>;
+use crate::{Base64, Control, Existing, Protected, Selection};
 
 /// Called on a worker's thread for each file as it is done, with its path as the user would write
 /// it and its outcome. Failures are in the report.
@@ -26,15 +22,15 @@ pub type Listener = Arc<dyn Fn(&Path, FileOutcome) + Send + Sync>;
 pub enum FileOutcome {
     /// It was encrypted, decrypted or verified.
     Done,
-    /// Its output was brought up to date ([`Options::update`]).
+    /// Its output was brought up to date ([`Existing::Update`]).
     Updated,
-    /// Its output was complete already ([`Options::resume`]).
+    /// Its output was complete already ([`Existing::Resume`]).
     Skipped,
-    /// Its output needed no update ([`Options::update`]).
+    /// Its output needed no update ([`Existing::Update`]).
     Unchanged,
     /// It is another name of a file, and was made as a hard link.
     Linked,
-    /// It is an output whose source is gone, and was deleted ([`Options::delete`]).
+    /// It is an output whose source is gone, and was deleted ([`Delete`](crate::Delete)).
     Deleted,
 }
 
@@ -61,12 +57,10 @@ pub struct Options {
     pub suffix: OsString,
     /// The files of a tree that are taken.
     pub selection: Selection,
-    /// Skip files whose output is complete: it has the expected size, the source's time and, in
-    /// formats that show it, the right key. Its content is not verified. Can't be combined with
-    /// [`Options::update`] or a stream.
-    pub resume: bool,
+    /// The treatment of outputs that exist already.
+    pub existing: Existing,
     /// True if the key was made for this very run. Complete outputs then have other keys, so
-    /// [`Options::resume`] can't check their headers.
+    /// [`Existing::Resume`] can't check their headers.
     pub key_is_fresh: bool,
     /// The bytes that encrypting a stream writes before the file's own header: the wrapped key, as
     /// [`PipeHead`](evener_keys::PipeHead) makes it, or nothing.
@@ -74,34 +68,12 @@ pub struct Options {
     /// The base64 form of a stream's encrypted side, or `None` for binary. Trees and files that are
     /// not streams are never base64.
     pub base64: Option<Base64>,
-    /// Bring existing outputs up to date: replace those whose source has changed, keep complete
-    /// ones, and make missing ones. A source has changed if its size or time differs from the
-    /// output's, or if its status (mode, owner, content) changed after the output was made. An
-    /// output that was not made with the keys is replaced only with [`Options::overwrite`], and so
-    /// is a decrypted file that is newer than its source. Can't be combined with
-    /// [`Options::remove_source`], [`Options::resume`] or a stream.
-    pub update: bool,
-    /// With [`Options::update`]: compare only size and time. A source's status also changes when a
-    /// link to it is made, as by snapshots with `cp -al`. If the outputs' file system keeps no
-    /// times of change, a notice in the report says that the update compared size and time.
-    pub ignore_ctime: bool,
-    /// With [`Options::update`], when a tree is encrypted: remove outputs whose source is gone,
-    /// once everything else is done without a failure, if outputs of this source existed before and
-    /// this function agrees. Only files that one of the keys opens, links whose source a file has
-    /// replaced, and directories left empty are removed. Nothing is removed beside a single file.
-    pub delete: Option<Agree>,
-    /// Let [`Options::delete`] also delete below directories of the source that were mount points
-    /// at an earlier run and no longer are, and below empty ones where it is not known which were
-    /// mount points.
-    pub delete_unmounted: bool,
     /// Take nothing below a directory on another file system than the tree's root.
     pub one_file_system: bool,
     /// Leave out files that change each time they are read. Otherwise encryption stores what it
     /// read last, and the file is still among the failures. With [`Options::remove_source`], and
     /// when decrypting, such files are always left out.
     pub skip_changing: bool,
-    /// Replace existing outputs. Otherwise they are errors.
-    pub overwrite: bool,
     /// Remove each source once its output has been read back, compared and synced.
     pub remove_source: bool,
     /// Sync every output and its directory entry to the device before the operation ends. If the
@@ -182,17 +154,12 @@ impl Options {
             memory: Options::DEFAULT_MEMORY,
             suffix: Options::DEFAULT_SUFFIX.into(),
             selection: Selection::default(),
-            resume: false,
+            existing: Existing::default(),
             key_is_fresh: false,
             head: Vec::new(),
             base64: None,
-            update: false,
-            ignore_ctime: false,
-            delete: None,
-            delete_unmounted: false,
             one_file_system: false,
             skip_changing: false,
-            overwrite: false,
             remove_source: false,
             durable: false,
             follow_symlinks: false,
@@ -228,9 +195,7 @@ impl fmt::Debug for Options {
             .field("courtesy", &self.courtesy)
             .field("memory", &self.memory)
             .field("suffix", &self.suffix)
-            .field("resume", &self.resume)
-            .field("update", &self.update)
-            .field("overwrite", &self.overwrite)
+            .field("existing", &self.existing)
             .field("remove_source", &self.remove_source)
             .field("durable", &self.durable)
             .field("dry_run", &self.dry_run)

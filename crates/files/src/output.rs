@@ -16,7 +16,7 @@ use rustix::io::{Errno, fcntl_dupfd_cloexec, pwrite, retry_on_intr};
 use crate::error::IntoSystemError;
 use crate::naming::{Naming, refuse_special, rename_to_free};
 use crate::temporary::{create_temporary, refuse_temporary, temporary_name};
-use crate::{FileError, Operation, Options, Protected};
+use crate::{FileError, Operation, Options, Protected, Refusal};
 
 /// How outputs are made on one filesystem.
 ///
@@ -31,7 +31,7 @@ pub(crate) struct Outputs {
     /// True if a nameless file may be linked by its descriptor alone.
     by_descriptor: AtomicBool,
     replace: bool,
-    /// True if `Options::resume` would skip an output that is complete.
+    /// True if `Existing::Resume` would skip an output that is complete.
     resumable: bool,
     /// Files that no output may replace.
     protected: Protected,
@@ -115,15 +115,11 @@ impl Outputs {
             return Ok(());
         }
         match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(there) if self.protected.contains(&there) => Err(FileError::Refused(format!(
-                "the output `{}` would replace a key of this operation, or what opens one",
-                shown(name)
-            ))),
+            Ok(there) if self.protected.contains(&there) => {
+                Err(Refusal::ReplacesKey(shown(name).to_string()).into())
+            }
             Ok(_) if self.seals && is_wrapped_key_in(directory, name, false) => {
-                Err(FileError::Refused(format!(
-                    "the output `{}` would replace a wrapped key; name another output or suffix",
-                    shown(name)
-                )))
+                Err(Refusal::ReplacesWrappedKey(shown(name).to_string()).into())
             }
             _ => Ok(()),
         }

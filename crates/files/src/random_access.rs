@@ -15,7 +15,7 @@ use crate::seal::{
     prepare_sealed, process_segment, zeros,
 };
 use crate::source::Source;
-use crate::{FileError, KeyRing};
+use crate::{FileError, KeyRing, Refusal};
 
 /// The plaintext of an encrypted object, any part of which can be read; each read decrypts and
 /// authenticates only the chunks that it touches (`openssl enc` files have no authentication).
@@ -81,10 +81,7 @@ impl RandomAccess {
         let Prepared { cipher, layout, .. } =
             prepare_sealed(keys, &beginning, blob.length(), &mut scratch, &mut engine)?;
         if cipher.is_chained(Direction::Decrypt) {
-            return Err(FileError::Refused(
-                "can only be read from its beginning, being in OFB mode; decrypt it as a whole"
-                    .to_owned(),
-            ));
+            return Err(Refusal::OnlyFromBeginning.into());
         }
         // A chunk is never longer than the object, whatever the format's chunk size.
         let room = cipher.geometry().longest_chunk().min(blob.length()) as usize;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-use crate::{Control, Failure, FileError, FileOutcome, Notice, Options, Report};
+use crate::{Control, Failure, FileError, FileOutcome, Notice, Options, Refusal, Report};
 use evener_core::IgnorePoison;
 
 /// Counts and lists that workers extend while they work.
@@ -197,8 +197,7 @@ impl<'a> Record<'a> {
         let settled = self.settled.load(Ordering::Relaxed);
         let lost = self.fed.load(Ordering::Relaxed).saturating_sub(settled);
         if lost > 0 && !self.interrupted.load(Ordering::Relaxed) && !self.control.is_stopped() {
-            let reason = format!("{lost} of its files {LOST}");
-            self.failed(Path::new(""), FileError::Refused(reason));
+            self.failed(Path::new(""), Refusal::FilesLost(lost).into());
         }
         report.files = self.files.into_inner();
         report.bytes = self.bytes.into_inner();
@@ -235,8 +234,6 @@ impl<'a> Record<'a> {
         if path.as_os_str().is_empty() { self.root.to_owned() } else { self.root.join(path) }
     }
 }
-
-const LOST: &str = "were neither done nor refused, which is a fault of Evener; run it again";
 
 #[cfg(test)]
 mod tests {

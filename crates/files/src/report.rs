@@ -29,15 +29,15 @@ pub struct Report {
     pub bytes: u64,
     /// Bytes written for them.
     pub bytes_written: u64,
-    /// Files whose outputs were already complete (`Options::resume`): the outputs have the right
+    /// Files whose outputs were already complete (`Existing::Resume`): the outputs have the right
     /// size and time and, in formats that show it, the right key. Their content was not verified.
     pub files_skipped: u64,
-    /// Outputs brought up to date (`Options::update`): replaced older ones, whose files are also
+    /// Outputs brought up to date (`Existing::Update`): replaced older ones, whose files are also
     /// among those done, and those that only got another mode.
     pub files_updated: u64,
-    /// Files whose outputs needed no update (`Options::update`). Their content was not verified.
+    /// Files whose outputs needed no update (`Existing::Update`). Their content was not verified.
     pub files_unchanged: u64,
-    /// Outputs removed because their source is gone (`Options::delete`); in a dry run, those that
+    /// Outputs removed because their source is gone (`Delete`); in a dry run, those that
     /// would be removed.
     pub files_deleted: u64,
     /// Entries of the source that were left out although no option deselects them: special files,

@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use evener_core::{shown, shown_text};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
-use crate::FileError;
 use crate::location::Location;
 use crate::place::name::{LEADS_OUT, MalformedPath, NAMES_ROOT, path_below_root};
+use crate::refusal::without_suffix;
+use crate::{FileError, Refusal};
 
 /// Globs and paths that select files by their path below the root of the tree: the path of the
 /// plain file, without the suffix that encryption appends, whatever the operation's direction.
@@ -148,11 +149,9 @@ impl Watch<'_> {
         let named = self.selection.paths.iter().zip(&self.found);
         let missing = named.filter(|(_, found)| !found.load(Ordering::Relaxed));
         let told = missing.map(|(path, _)| {
-            let mut reason = "nothing of this name was found in the source".to_owned();
-            if let Some(suffix) = stripped.filter(|suffix| ends_in(path.as_os_str(), suffix)) {
-                reason.push_str(&format!("; {}", without_suffix(suffix)));
-            }
-            (path.as_path(), FileError::Refused(reason))
+            let suffix = stripped.filter(|suffix| ends_in(path.as_os_str(), suffix));
+            let suffix = suffix.map(|suffix| shown(suffix).to_string());
+            (path.as_path(), Refusal::NotFound { suffix }.into())
         });
         told.collect()
     }
@@ -171,7 +170,7 @@ impl Watch<'_> {
                 let mut notice =
                     format!("the glob to {option}, `{}`, matches nothing here", shown_text(text));
                 if let Some(suffix) = stripped.filter(|suffix| ends_in(text.as_ref(), suffix)) {
-                    notice.push_str(&format!("; {}", without_suffix(suffix)));
+                    notice.push_str(&without_suffix(&shown(suffix)));
                 }
                 notices.push(notice);
             }
@@ -183,11 +182,6 @@ impl Watch<'_> {
 /// Returns whether a glob or a path seems to name a sealed file.
 pub(crate) fn ends_in(text: &OsStr, suffix: &OsStr) -> bool {
     text.as_encoded_bytes().ends_with(suffix.as_encoded_bytes())
-}
-
-/// Tells the user how to name sealed files.
-pub(crate) fn without_suffix(suffix: &OsStr) -> String {
-    format!("files are chosen by the names that they had before, without `{}`", shown(suffix))
 }
 
 /// A glob that can't be parsed.

@@ -6,10 +6,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, openat};
 use rustix::io::{Errno, pread, retry_on_intr};
 
-use crate::FileError;
 use crate::error::IntoSystemError;
 use crate::identity::{FileState, status_now};
 use crate::seal::{Blob, ReadAt};
+use crate::{FileError, Refusal};
 
 /// A regular file, open for reading, with its status at opening.
 pub(crate) struct Source {
@@ -34,12 +34,12 @@ impl Source {
         let opened = retry_on_intr(|| openat(directory, name, flags, Mode::empty()));
         let file = opened.map_err(|errno| match errno {
             // A socket.
-            Errno::NXIO => FileError::Refused(NOT_REGULAR.to_owned()),
+            Errno::NXIO => Refusal::NotRegular.into(),
             errno => FileError::System { action: "open it", errno: errno.system() },
         })?;
         let status = status_now(&file).map_err(FileError::system("read its status"))?;
         if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
-            return Err(FileError::Refused(NOT_REGULAR.to_owned()));
+            return Err(Refusal::NotRegular.into());
         }
         Ok(Source { file, status })
     }
@@ -98,8 +98,6 @@ impl AsFd for Source {
         self.file.as_fd()
     }
 }
-
-const NOT_REGULAR: &str = "is not a regular file";
 
 /// Fills `buffer` from a file's `offset` on, however short the individual reads are.
 pub(crate) fn read_exact_at(

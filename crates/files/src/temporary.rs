@@ -11,8 +11,8 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, retry_on_intr};
 
-use crate::FileError;
 use crate::naming::is_device;
+use crate::{FileError, Refusal};
 
 /// Gives the file with the temporary name `from` the name `to`, replacing the file with that name.
 pub(crate) fn rename_over(
@@ -94,11 +94,7 @@ fn take_abandoned(directory: BorrowedFd<'_>, name: &CStr) -> Option<Option<Owned
 /// Refuses an output whose name later runs would take for an unfinished output's, and remove.
 pub(crate) fn refuse_temporary(name: &OsStr) -> Result<(), FileError> {
     match is_temporary_name(name.as_bytes()) {
-        true => Err(FileError::Refused(
-            "its output would have a name that Evener gives to unfinished outputs, which later runs \
-             remove; rename the source"
-                .to_owned(),
-        )),
+        true => Err(Refusal::NameOfUnfinished.into()),
         false => Ok(()),
     }
 }

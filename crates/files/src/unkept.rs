@@ -4,10 +4,11 @@
 
 use std::sync::OnceLock;
 
-use evener_core::shown_error;
 use rustix::io::Errno;
 
-use crate::FileError;
+use crate::error::IntoSystemError;
+use crate::refusal::in_brackets;
+use crate::{FileError, Refusal, SystemError};
 
 /// The properties that a run's outputs lack.
 #[derive(Debug, Default)]
@@ -46,10 +47,9 @@ impl Lack {
         self.0.get_or_init(|| None);
     }
 
-    /// The error as text, such as " (Operation not permitted)", if anything is lacking.
-    fn answer(&self) -> Option<String> {
-        let answer = |errno: &Errno| format!(" ({})", shown_error(&(*errno).into()));
-        self.0.get().map(|errno| errno.as_ref().map_or(String::new(), answer))
+    /// The system's error, if it gave one, if anything is lacking.
+    fn answer(&self) -> Option<Option<SystemError>> {
+        self.0.get().map(|errno| errno.map(Errno::system))
     }
 }
 
@@ -57,11 +57,13 @@ impl Unkept {
     /// Notices for the user about metadata that is always kept where possible.
     pub(crate) fn notices(&self) -> impl Iterator<Item = String> {
         let modes = self.modes.answer().map(|answer| {
+            let answer = in_brackets(answer);
             format!(
                 "the file system sets no modes{answer}, so outputs have those that it gives them"
             )
         });
         let times = self.times.answer().map(|answer| {
+            let answer = in_brackets(answer);
             format!(
                 "the file system sets no times{answer}, so a later run can't tell which outputs \
                  are up to date"
@@ -72,15 +74,9 @@ impl Unkept {
 
     /// Requested properties that could not be had, though the outputs are stored.
     pub(crate) fn failures(&self) -> impl Iterator<Item = FileError> {
-        let all = [
-            (&self.owners, "owners could not be kept"),
-            (&self.xattrs, "extended attributes could not be kept"),
-            (&self.syncs, "what was written could not be synced"),
-        ];
-        all.into_iter().filter_map(|(lack, what)| {
-            let answer = lack.answer()?;
-            let reason = format!("{what}{answer}; the outputs were stored all the same");
-            Some(FileError::Refused(reason))
-        })
+        let owners = self.owners.answer().map(Refusal::NoOwners);
+        let xattrs = self.xattrs.answer().map(Refusal::NoXattrs);
+        let syncs = self.syncs.answer().map(Refusal::NotSynced);
+        [owners, xattrs, syncs].into_iter().flatten().map(FileError::from)
     }
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 use common::child::shim;
 use common::meddler::meddling;
 use common::{cobblestone, home, options, process};
-use evener_files::{Failure, Operation, Options, list, measure};
+use evener_files::{Delete, Existing, Failure, Operation, Options, Update, list, measure};
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, mkdirat, openat};
 
@@ -32,8 +32,12 @@ fn child() {
         let report = process(operation, &cobblestone(), from, to, &options).unwrap();
         assert!(report.is_success(), "{:?}", report.failures.first());
     };
-    let update = || Options { update: true, ..options() };
-    let delete = || Options { delete: Some(Arc::new(|_| true)), ..update() };
+    let update = || Options { existing: Existing::update(), ..options() };
+    let delete = || {
+        let delete = Some(Delete { agree: Arc::new(|_| true), unmounted: false });
+        let update = Update { delete, ..Update::default() };
+        Options { existing: Existing::Update(update), ..options() }
+    };
     match &*deed {
         "plan" => {
             let plan = Options { dry_run: true, ..options() };

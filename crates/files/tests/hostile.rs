@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use common::child::{Errand, Flags, serve, shim};
 use common::meddler::meddling;
-use common::{bytes, cobblestone, home, options, process};
-use evener_files::{FileError, Operation, Options, Protected, Report};
+use common::{bytes, cobblestone, existing, home, options, process};
+use evener_files::{Existing, FileError, Operation, Options, Protected, Report};
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, openat};
 
 #[test]
@@ -211,14 +211,18 @@ fn a_directory_that_was_there_keeps_its_mode_and_times() {
     let modified = || fs::metadata(sealed.join("empty")).unwrap().modified().unwrap();
     let before = modified();
     for overwrite in [false, true] {
-        let report = encrypt(&plain, &sealed, &Options { overwrite, ..options() });
+        let report = encrypt(
+            &plain,
+            &sealed,
+            &Options { existing: existing(overwrite, false), ..options() },
+        );
         assert_eq!(report.is_success(), overwrite || report.files == 0 || modes()[3] == 0o500);
         assert!(report.notices.is_empty(), "{:?}", report.notices);
         assert_eq!(modes(), [0o1777, 0o700, 0o2700, 0o500]);
         assert_eq!(modified(), before);
     }
     // The run can't know whether an interrupted run made those.
-    let report = encrypt(&plain, &sealed, &Options { resume: true, ..options() });
+    let report = encrypt(&plain, &sealed, &Options { existing: Existing::resume(), ..options() });
     assert!(report.is_success(), "{:?}", report.failures);
     assert_eq!(report.notices.len(), 3, "{:?}", report.notices);
     assert!(report.notices[0].reason.contains("there before with another mode"));
@@ -234,7 +238,7 @@ fn a_resumed_run_ends_what_an_interrupted_one_left_of_directories() {
     fs::create_dir_all(sealed.join("sub")).unwrap();
     // As a run creates it, before finishing its files.
     set_mode(&sealed.join("sub"), 0o750);
-    let report = encrypt(&plain, &sealed, &Options { resume: true, ..options() });
+    let report = encrypt(&plain, &sealed, &Options { existing: Existing::resume(), ..options() });
     assert!(report.is_success() && report.notices.is_empty(), "{report:?}");
     assert_eq!(mode(&sealed.join("sub")), 0o1550);
     let modified = |tree: &Path| fs::metadata(tree.join("sub")).unwrap().modified().unwrap();
@@ -244,7 +248,11 @@ fn a_resumed_run_ends_what_an_interrupted_one_left_of_directories() {
     // to a directory that may have existed before.
     set_mode(&plain.join("sub"), 0o755);
     set_mode(&sealed.join("sub"), 0o700);
-    let report = encrypt(&plain, &sealed, &Options { resume: true, owner: true, ..options() });
+    let report = encrypt(
+        &plain,
+        &sealed,
+        &Options { existing: Existing::resume(), owner: true, ..options() },
+    );
     assert!(report.is_success(), "{:?}", report.failures);
     assert_eq!((mode(&sealed.join("sub")), report.notices.len()), (0o700, 1));
 }
@@ -261,7 +269,7 @@ fn a_target_around_the_source_is_refused() {
     symlink("n", at("target")).unwrap();
     set_mode(&at("n"), 0o711);
     for dry_run in [true, false] {
-        let options = Options { overwrite: true, dry_run, ..options() };
+        let options = Options { existing: Existing::Overwrite, dry_run, ..options() };
         for source in ["n/d", "source"] {
             for target in ["n", "target", "", "n/d/.."] {
                 let (source, target) = (at(source), at(target));
@@ -289,7 +297,7 @@ fn no_directory_is_of_the_source_and_the_target() {
     fs::write(sealed.join("link/x.enc"), "KEEP").unwrap();
     fs::write(sealed.join("x"), "x").unwrap();
     symlink(&sealed, plain.join("link")).unwrap();
-    let following = Options { follow_symlinks: true, overwrite: true, ..options() };
+    let following = Options { follow_symlinks: true, existing: Existing::Overwrite, ..options() };
     let report = encrypt(&plain, &sealed, &following);
     let errors: Vec<_> = report.failures.iter().map(|f| f.error.to_string()).collect();
     assert!(errors.len() == 1 && errors[0].starts_with("holds outputs"), "{errors:?}");
@@ -374,7 +382,7 @@ fn links_of_strangers_in_common_directories_are_not_followed() {
     for (name, text) in planted.iter().zip(texts) {
         symlink(text, common.join(name)).unwrap();
     }
-    let overwriting = Options { overwrite: true, ..options() };
+    let overwriting = Options { existing: Existing::Overwrite, ..options() };
     let run = |source: &Path, name: &str| {
         let target = common.join(name);
         process(Operation::Encrypt, &cobblestone(), source, Some(&target), &overwriting)
@@ -459,7 +467,7 @@ fn directories_of_strangers_in_common_directories_are_no_targets() {
     for (source, common_of, out_of) in [(&plain, 0, 0), (&file, 12_345, 12_345)] {
         std::os::unix::fs::chown(&common, Some(common_of), None).unwrap();
         std::os::unix::fs::chown(&out, Some(out_of), None).unwrap();
-        let overwriting = Options { overwrite: true, ..options() };
+        let overwriting = Options { existing: Existing::Overwrite, ..options() };
         assert!(run(source, &out, &overwriting).unwrap().is_success());
     }
 }
@@ -482,7 +490,7 @@ fn sources_below_followed_links_are_not_removed() {
     symlink("outside/file", home.path().join("alias")).unwrap();
     let alias = home.path().join("alias");
     assert!(encrypt(&alias, &sealed, &options()).is_success());
-    let removing = Options { remove_source: true, overwrite: true, ..options() };
+    let removing = Options { remove_source: true, existing: Existing::Overwrite, ..options() };
     let refused = process(Operation::Encrypt, &cobblestone(), &alias, Some(&sealed), &removing);
     assert!(refused.is_err() && alias.exists());
 }

@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
 use common::{bytes, cobblestone, home, options, process};
-use evener_files::{Operation, Options};
+use evener_files::{Existing, Operation, Options};
 use rustix::fs::{XattrFlags, getxattr, setxattr};
 
 const STRANGER: u32 = 12_345;
@@ -78,7 +78,7 @@ fn a_directorys_group_gets_nothing_that_was_not_meant_for_it() {
     for name in ["file", "sub", "sub/long"] {
         chown(scene.plain.join(name), None, Some(STRANGER)).unwrap();
     }
-    let options = Options { overwrite: true, ..options() };
+    let options = Options { existing: Existing::Overwrite, ..options() };
     fs::remove_dir_all(scene.target.join("sub")).unwrap();
     let expected = [(STRANGER, 0o664), (STRANGER, 0o775), (STRANGER, 0o664)];
     assert_eq!(scene.encrypt(&scene.target, &options), expected);
@@ -113,7 +113,7 @@ fn a_directorys_access_list_gives_nobody_more_than_the_mode() {
             assert!(!has_list(&output, DEFAULT_LIST), "{name}");
         }
     }
-    let options = Options { overwrite: true, xattrs: true, ..options() };
+    let options = Options { existing: Existing::Overwrite, xattrs: true, ..options() };
     scene.encrypt(&scene.target, &options);
     assert!(!has_list(&scene.target.join("file.enc"), ACCESS_LIST));
     assert!(has_list(&scene.target, DEFAULT_LIST), "the directory keeps its own");

@@ -19,7 +19,8 @@ use evener_core::{
 use evener_engines::faulty::{Fault, Faulty};
 use evener_engines::{Watch, guard};
 use evener_files::{
-    KeyRing, Operation, Options, Report, StreamSource, StreamTarget, buffer, random_access,
+    Existing, KeyRing, Operation, Options, Report, StreamSource, StreamTarget, buffer,
+    random_access,
 };
 use evener_pipeline::{PolicyName, Pool, parallel};
 
@@ -147,7 +148,7 @@ impl Stage {
             }
             Deed::Resume => {
                 copy(&self.at("sealed"), &self.at("out"), |name| name.ends_with("1.enc"));
-                let options = Options { resume: true, ..options.clone() };
+                let options = Options { existing: Existing::resume(), ..options.clone() };
                 let report = self.run(Operation::Encrypt, "plain", "out", &options);
                 (report, self.wrong_ciphertexts())
             }

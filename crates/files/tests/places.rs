@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use common::slow::Slow;
 use common::{bytes, cobblestone, every_key_ring, options};
 use evener_files::place::{Abilities, Blob, Entry, Fault, Memory, Name, Origin, Store, transfer};
-use evener_files::{FileError, KeyRing, Operation, OperationError, Options, Report};
+use evener_files::{Existing, FileError, KeyRing, Operation, OperationError, Options, Report};
 
 fn name(path: impl AsRef<std::path::Path>) -> Name {
     Name::new(path).unwrap()
@@ -94,7 +94,7 @@ fn times_the_bound(operation: Operation, from: &Memory, to: &Memory) -> f64 {
     const LATENCY: Duration = Duration::from_millis(50);
     let (origin, store) =
         (Slow::new(from.clone(), LATENCY, 8 << 20), Slow::new(to.clone(), LATENCY, 8 << 20));
-    let options = Options { memory: 256 << 20, overwrite: true, ..options() };
+    let options = Options { memory: 256 << 20, existing: Existing::Overwrite, ..options() };
     let started = Instant::now();
     let report = perform(operation, &cobblestone(), &origin, Some(&store), &options);
     let took = started.elapsed();
@@ -140,7 +140,7 @@ fn what_exists_is_refused_resumed_or_replaced() {
     assert!(matches!(report.failures[0].error, FileError::Place(Fault::Exists(_))));
 
     sealed.insert(name("below/3.enc"), b"of another");
-    let resume = Options { resume: true, ..options() };
+    let resume = Options { existing: Existing::resume(), ..options() };
     let report = encrypt(&resume);
     assert_eq!((report.files_skipped, report.failures.len()), (7, 1));
     assert!(matches!(report.failures[0].error, FileError::Differs { .. }));
@@ -150,7 +150,7 @@ fn what_exists_is_refused_resumed_or_replaced() {
     sealed.insert(name("below/3.enc"), &other_key);
     assert!(matches!(encrypt(&resume).failures[0].error, FileError::OtherKey(_)));
 
-    let report = encrypt(&Options { overwrite: true, ..options() });
+    let report = encrypt(&Options { existing: Existing::Overwrite, ..options() });
     assert!(report.is_success() && report.files == 8);
     assert_ne!(sealed.get(&name("below/3.enc")), first);
 }
@@ -168,7 +168,7 @@ fn nothing_unauthenticated_gets_a_name() {
     for part in [None, Some(100_000)] {
         let far = part.map(|part| Slow::new(back.clone(), Duration::ZERO, part));
         let store: &dyn Store = far.as_ref().map_or(&back, |far| far);
-        let overwrite = Options { overwrite: true, ..options() };
+        let overwrite = Options { existing: Existing::Overwrite, ..options() };
         let report = perform(Operation::Decrypt, &keys, &sealed, Some(store), &overwrite);
         assert_eq!((report.files, report.failures.len()), (6, 2), "{:?}", report.failures);
         assert_eq!(back.names().len(), 6);

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use common::child::{Errand, Flags, serve, shim};
-use common::{bytes, cobblestone, home, options, process};
-use evener_files::{Operation, Options};
+use common::{bytes, cobblestone, existing, home, options, process};
+use evener_files::{Existing, Operation, Options};
 
 #[test]
 fn child() {
@@ -132,7 +132,8 @@ fn swapped_directories_lead_nowhere() {
         let mut done = 0;
         while Instant::now() < end && done < 300 {
             let (overwrite, resume) = (done % 2 == 0, done % 3 == 0);
-            let options = Options { overwrite, resume, xattrs: true, ..options() };
+            let options =
+                Options { existing: existing(overwrite, resume), xattrs: true, ..options() };
             let _ = process(Operation::Encrypt, &cobblestone(), &plain, Some(&sealed), &options);
             done += 1;
         }
@@ -170,7 +171,7 @@ fn an_unfinished_directory_that_was_moved_stays_private() {
             return;
         }
     }
-    let options = Options { owner: true, resume: true, ..options() };
+    let options = Options { owner: true, existing: Existing::resume(), ..options() };
     let report =
         process(Operation::Encrypt, &cobblestone(), &plain, Some(&sealed), &options).unwrap();
     assert!(report.is_success(), "{:?}", report.failures);
@@ -196,7 +197,7 @@ fn a_directory_that_was_only_made_gets_its_mode() {
             set_mode(&sealed.join(name), there);
         }
         fs::write(sealed.join("full/of"), "something").unwrap();
-        let options = Options { owner, resume: true, ..options() };
+        let options = Options { owner, existing: Existing::resume(), ..options() };
         let report =
             process(Operation::Encrypt, &cobblestone(), &plain, Some(&sealed), &options).unwrap();
         assert!(report.is_success(), "{:?}", report.failures);

@@ -15,7 +15,7 @@ use evener_core::Profile;
 use evener_engines::faulty::{Fault, Faulty};
 use evener_engines::{Watch, guard};
 use evener_files::{
-    Control, FileError, KeyRing, Operation, Options, Report, StreamSource, StreamTarget,
+    Control, Existing, FileError, KeyRing, Operation, Options, Report, StreamSource, StreamTarget,
 };
 use evener_pipeline::costs::Costs;
 
@@ -68,7 +68,7 @@ fn streams_and_files_are_the_same_format() {
     for (name, keys) in every_key_ring() {
         let (sealed, _) = through(Operation::Encrypt, &keys, &bytes(700_000));
         fs::write(at("sealed"), &sealed).unwrap();
-        let replacing = Options { overwrite: true, ..options() };
+        let replacing = Options { existing: Existing::Overwrite, ..options() };
         let decrypt = |from: &Path, to: &Path| {
             process(Operation::Decrypt, &keys, from, Some(to), &replacing).unwrap()
         };

@@ -19,7 +19,8 @@ use common::{
 };
 use evener_core::{Engine, SessionRequest};
 use evener_files::{
-    Control, FileOutcome, KeyRing, Operation, Options, Progress, Report, StreamSource, StreamTarget,
+    Control, Existing, FileOutcome, KeyRing, Operation, Options, Progress, Report, StreamSource,
+    StreamTarget,
 };
 use evener_pipeline::PolicyName;
 use evener_pipeline::costs::{Costs, EngineCosts, Processed};
@@ -154,7 +155,10 @@ impl Stage {
             Deed::RemoveSource => {
                 tree(&own.join("source"), &Options { remove_source: true, ..options.clone() })
             }
-            Deed::Update => tree(&own.join("source"), &Options { update: true, ..options.clone() }),
+            Deed::Update => tree(
+                &own.join("source"),
+                &Options { existing: Existing::update(), ..options.clone() },
+            ),
             Deed::EncryptPipe => pipe(&self.at("stream")),
             Deed::DecryptPipe => pipe(&self.at("stream.enc")),
         }

@@ -12,7 +12,7 @@ use std::thread;
 use common::child::{Errand, Flags, serve, shim};
 use common::scene::{Scene, fill_small};
 use common::{bytes, cobblestone, home, options, process};
-use evener_files::{Failure, Operation, Options, Report};
+use evener_files::{Existing, Failure, Operation, Options, Report};
 use evener_keys as keys;
 
 #[test]
@@ -67,7 +67,7 @@ impl Fixture {
 }
 
 fn overwriting() -> Options {
-    Options { overwrite: true, ..options() }
+    Options { existing: Existing::Overwrite, ..options() }
 }
 
 #[test]

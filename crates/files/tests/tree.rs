@@ -11,7 +11,7 @@ use common::{
     assert_same_tree, bytes, cobblestone, every_key_ring, home, options, process, round_trip,
     snapshot,
 };
-use evener_files::{Control, Failure, FileError, Operation, Options, Report, measure};
+use evener_files::{Control, Existing, Failure, FileError, Operation, Options, Report, measure};
 
 fn encrypt(keys: &evener_files::KeyRing, from: &Path, to: &Path, options: &Options) -> Report {
     process(Operation::Encrypt, keys, from, Some(to), options).unwrap()
@@ -102,17 +102,19 @@ fn existing_outputs_are_refused_skipped_or_replaced() {
 
     fs::remove_file(sealed.join("deep/er/7.enc")).unwrap();
     fs::write(plain.join("size-1"), b"newer and longer").unwrap();
-    let resumed = encrypt(&keys, &plain, &sealed, &Options { resume: true, ..options() });
+    let resumed =
+        encrypt(&keys, &plain, &sealed, &Options { existing: Existing::resume(), ..options() });
     assert_eq!(resumed.files, 1);
     assert_eq!(resumed.files_skipped, first.files - 2);
     assert_eq!(resumed.failures.len(), 1, "{:?}", resumed.failures);
     assert!(resumed.failures[0].path.ends_with("size-1"));
 
-    let both = Options { resume: true, overwrite: true, ..options() };
+    let both = Options { existing: Existing::Resume { overwrite: true }, ..options() };
     let renewed = encrypt(&keys, &plain, &sealed, &both);
     assert!(renewed.is_success(), "{:?}", renewed.failures);
     assert_eq!(renewed.files, 1);
-    let replaced = encrypt(&keys, &plain, &sealed, &Options { overwrite: true, ..options() });
+    let replaced =
+        encrypt(&keys, &plain, &sealed, &Options { existing: Existing::Overwrite, ..options() });
     assert!(replaced.is_success(), "{:?}", replaced.failures);
     assert_eq!(replaced.files, first.files);
 }

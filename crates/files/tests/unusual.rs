@@ -12,8 +12,10 @@ use std::time::{Duration, SystemTime};
 
 use common::child::{Errand, Flags, serve, shim};
 use common::meddler::meddling;
-use common::{assert_same_tree, bytes, cobblestone, home, options, process, round_trip, snapshot};
-use evener_files::{FileError, Operation, Options, Report, list, random_access};
+use common::{
+    assert_same_tree, bytes, cobblestone, existing, home, options, process, round_trip, snapshot,
+};
+use evener_files::{Existing, FileError, Operation, Options, Report, list, random_access};
 use evener_keys::KeyFile;
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 
@@ -119,7 +121,8 @@ fn what_can_no_more_be_opened_is_named_on_its_own_side() {
                 let _ = fs::rename(&directory, directory.with_extension("away"));
             }
         };
-        let report = encrypt(&plain, &sealed, &Options { update: is_update, ..meddling(deed) });
+        let existing = if is_update { Existing::update() } else { Existing::Refuse };
+        let report = encrypt(&plain, &sealed, &Options { existing, ..meddling(deed) });
         let told: Vec<_> = report.failures.iter().map(ToString::to_string).collect();
         assert!(!told.is_empty());
         for failure in &report.failures {
@@ -318,7 +321,7 @@ fn a_full_disk_stops_nothing_but_what_does_not_fit() {
     }
     assert_eq!(fs::read_dir(&sealed).unwrap().count() as u64, report.files, "leftovers");
     fs::remove_file(plain.join("large")).unwrap();
-    let resumed = encrypt(&plain, &sealed, &Options { resume: true, ..options() });
+    let resumed = encrypt(&plain, &sealed, &Options { existing: Existing::resume(), ..options() });
     assert!(resumed.is_success(), "{:?}", resumed.failures);
     drop(mounted);
 }
@@ -359,7 +362,11 @@ fn a_name_that_is_too_long_with_the_suffix_is_named() {
     }
     fs::write(plain.join("large").with_file_name("m".repeat(253)), bytes(900_000)).unwrap();
     for overwrite in [false, true] {
-        let report = encrypt(&plain, &sealed, &Options { overwrite, ..options() });
+        let report = encrypt(
+            &plain,
+            &sealed,
+            &Options { existing: existing(overwrite, false), ..options() },
+        );
         let failed: Vec<_> = report.failures.iter().map(|f| f.path.clone()).collect();
         let expected = ["m".repeat(253), "n".repeat(252), "n".repeat(255)];
         assert_eq!(failed, expected.map(|name| plain.join(name)));
@@ -384,7 +391,8 @@ fn a_directory_in_the_place_of_an_output_and_the_reverse() {
     fs::write(sealed.join("b.enc"), b"a file").unwrap();
     for overwrite in [false, true] {
         for remove_source in [false, true] {
-            let options = Options { overwrite, remove_source, resume: true, ..options() };
+            let options =
+                Options { remove_source, existing: Existing::Resume { overwrite }, ..options() };
             let report = encrypt(&plain, &sealed, &options);
             assert!(report.failures.iter().any(|f| f.path.ends_with("b.enc")), "{report:?}");
             // Either `a` or `a.enc` comes first; neither may harm the other.
@@ -418,7 +426,7 @@ fn pipes_sockets_and_devices_are_skipped_with_a_notice() {
         false => evener_core::skipped!("devices: this user may not make them"),
     }
     for follow_symlinks in [false, true] {
-        let options = Options { follow_symlinks, overwrite: true, ..options() };
+        let options = Options { follow_symlinks, existing: Existing::Overwrite, ..options() };
         let report = encrypt(&plain, &sealed, &options);
         assert!(report.is_success() && report.files == 1, "{:?}", report.failures);
         let notices: Vec<_> = report.notices.iter().map(|notice| &*notice.reason).collect();
@@ -457,7 +465,8 @@ fn holes_come_back_when_asked_for() {
     assert!(encrypt(&plain, &sealed, &options()).is_success());
     for remove_source in [false, true] {
         let _ = fs::remove_dir_all(&back);
-        let options = Options { sparse: true, overwrite: true, remove_source, ..options() };
+        let options =
+            Options { sparse: true, existing: Existing::Overwrite, remove_source, ..options() };
         let report =
             process(Operation::Decrypt, &cobblestone(), &sealed, Some(&back), &options).unwrap();
         assert!(report.is_success(), "{:?}", report.failures);

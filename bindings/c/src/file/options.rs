@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use facade::gate::{Discipline, GateOptions, Turns};
-use facade::{Evener, KeyRing, Options};
+use facade::{Evener, Existing, KeyRing, Options, Update};
 
 use super::watched::ProgressFacts;
 use crate::status::Trouble;
@@ -133,7 +133,8 @@ pub(crate) struct Wishes<'a> {
 
 impl Wishes<'_> {
     pub(crate) fn evener(&self, keys: KeyRing) -> Result<Evener, Trouble> {
-        let all = FLAGS.iter().fold(0, |all, (flag, _)| all | *flag as u32);
+        let all = FLAGS.iter().map(|(flag, _)| flag).chain(&OF_EXISTING);
+        let all = all.fold(0, |all, flag| all | *flag as u32);
         if self.flags & !all != 0 {
             return Err(Trouble::argument(format!("unknown flags {:#x}", self.flags & !all)));
         }
@@ -161,11 +162,28 @@ impl Wishes<'_> {
                 options.suffix = suffix.as_os_str().to_owned();
             }
             for (flag, option) in FLAGS {
-                *option(options) = self.flags & *flag as u32 != 0;
+                *option(options) = self.has(*flag);
             }
             options.courtesy.most_cpu = max_cpu;
         });
         Ok(evener.build()?)
+    }
+
+    /// The treatment of existing outputs, or the reason why the flags contradict each other.
+    pub(crate) fn existing(&self) -> Result<Existing, &'static str> {
+        let [resume, overwrite, update, ignore_ctime] = OF_EXISTING.map(|flag| self.has(flag));
+        match (resume, update) {
+            (true, true) => Err(ONE_OF_BOTH),
+            (_, false) if ignore_ctime => Err(NO_COMPARISON),
+            (_, true) => Ok(Existing::Update(Update { overwrite, ignore_ctime, delete: None })),
+            (true, _) => Ok(Existing::Resume { overwrite }),
+            _ if overwrite => Ok(Existing::Overwrite),
+            _ => Ok(Existing::Refuse),
+        }
+    }
+
+    fn has(&self, flag: Flag) -> bool {
+        self.flags & flag as u32 != 0
     }
 
     fn turns(&self) -> Result<Turns, Trouble> {
@@ -192,12 +210,19 @@ impl Wishes<'_> {
     }
 }
 
+/// The flags of [`Wishes::existing`].
+const OF_EXISTING: [Flag; 4] = [Flag::Resume, Flag::Overwrite, Flag::Update, Flag::IgnoreCtime];
+
+const ONE_OF_BOTH: &str = "to resume is to leave complete outputs as they are, to update is to \
+    replace those of changed sources: an operation does one of both";
+
+const NO_COMPARISON: &str =
+    "only an update compares times of change, so only there they can be ignored";
+
 /// The field of the options for a flag.
 type Place = fn(&mut Options) -> &mut bool;
 
 const FLAGS: &[(Flag, Place)] = &[
-    (Flag::Resume, |options| &mut options.resume),
-    (Flag::Overwrite, |options| &mut options.overwrite),
     (Flag::RemoveSource, |options| &mut options.remove_source),
     (Flag::Durable, |options| &mut options.durable),
     (Flag::FollowSymlinks, |options| &mut options.follow_symlinks),
@@ -207,9 +232,7 @@ const FLAGS: &[(Flag, Place)] = &[
     (Flag::DryRun, |options| &mut options.dry_run),
     (Flag::MeasureTotal, |options| &mut options.measure_total),
     (Flag::Background, |options| &mut options.courtesy.in_background),
-    (Flag::Update, |options| &mut options.update),
     (Flag::SkipChanging, |options| &mut options.skip_changing),
-    (Flag::IgnoreCtime, |options| &mut options.ignore_ctime),
     (Flag::InsecureModes, |options| &mut options.insecure_modes),
     (Flag::OneFileSystem, |options| &mut options.one_file_system),
 ];
@@ -232,5 +255,21 @@ mod tests {
             let set = FLAGS.iter().filter(|(_, option)| *option(&mut options)).count();
             assert_eq!(set, 1);
         }
+        assert!(OF_EXISTING.into_iter().all(|flag| seen & flag as u32 == 0));
+    }
+
+    #[test]
+    fn flags_choose_the_treatment_of_existing_outputs() {
+        let existing = |flags: &[Flag]| {
+            let flags = flags.iter().fold(0, |all, flag| all | *flag as u32);
+            Wishes { flags, ..Wishes::default() }.existing()
+        };
+        let updating = [Flag::Update, Flag::IgnoreCtime];
+        assert!(matches!(existing(&[]), Ok(Existing::Refuse)));
+        assert!(matches!(existing(&[Flag::Overwrite]), Ok(Existing::Overwrite)));
+        assert!(matches!(existing(&[Flag::Resume]), Ok(Existing::Resume { overwrite: false })));
+        assert!(matches!(existing(&updating), Ok(Existing::Update(it)) if it.ignore_ctime));
+        assert_eq!(existing(&[Flag::Resume, Flag::Update]).unwrap_err(), ONE_OF_BOTH);
+        assert_eq!(existing(&[Flag::IgnoreCtime]).unwrap_err(), NO_COMPARISON);
     }
 }

@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use std::path::Path;
 use std::sync::Arc;
 
-use facade::{Control, Operation, OperationError};
+use facade::{Control, Operation, OperationError, shown};
 
 use super::options::Wishes;
 use super::watched::{ProgressFacts, watched};
@@ -314,9 +314,13 @@ unsafe fn process(
         Some(options) => unsafe { wishes(options) }?,
     };
     let control = Arc::new(Control::default());
-    let evener = wishes
-        .evener(given(key, "key")?.key_ring(wishes.context)?)?
-        .with_options(|options| options.control = Arc::clone(&control));
+    let evener = wishes.evener(given(key, "key")?.key_ring(wishes.context)?)?;
+    let contradictory = |reason| Trouble::new(Status::File, format!("{}: {reason}", shown(source)));
+    let existing = wishes.existing().map_err(contradictory)?;
+    let evener = evener.with_options(|options| {
+        options.control = Arc::clone(&control);
+        options.existing = existing;
+    });
     let operate = || evener.process(operation, source, target);
     let result = match options.and_then(|given| Some((given.progress?, given.user_data))) {
         Some((progress, user_data)) => {

@@ -223,6 +223,17 @@ static void a_tree_comes_back(const char *directory)
     options.flags = EVENER_FLAG_UPDATE;
     OK(evener_decrypt_path(key, in(directory, "sealed"), in(directory, "back"), &options, NULL));
 
+    const uint32_t contradictory[] = {EVENER_FLAG_RESUME | EVENER_FLAG_UPDATE,
+                                      EVENER_FLAG_IGNORE_CTIME};
+    for (size_t i = 0; i < sizeof contradictory / sizeof *contradictory; i++) {
+        options.flags = contradictory[i];
+        EXPECT(EVENER_STATUS_FILE,
+               evener_decrypt_path(key, in(directory, "sealed"), in(directory, "back"), &options,
+                                   NULL));
+        CHECK(strstr(evener_last_error(), "update"));
+    }
+    options.flags = EVENER_FLAG_UPDATE;
+
     /* Another context is another key. */
     options.context_length = 5;
     EXPECT(EVENER_STATUS_INCOMPLETE,

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use evener::{Failure, FileError, Listing, Options, list};
+use evener::{Failure, Listing, Options, list};
 
 use crate::document::print_json;
 use crate::ends::Place;
@@ -15,7 +15,7 @@ use crate::options::{Choosing, OpeningKeys, Part};
 use crate::run::EMPTY;
 use crate::signals::Signals;
 use crate::summary;
-use crate::trouble::{Ending, Trouble, complain, shown};
+use crate::trouble::{Ending, Trouble, complain, refused, shown};
 
 /// Show the formats and sizes of encrypted files
 ///
@@ -44,7 +44,7 @@ impl List {
     pub(crate) fn perform(mut self, signals: &Signals) -> Result<Ending, Trouble> {
         let mut listing = self.keys.complete().and_then(|()| self.list(signals))?;
         if is_nothing(&listing) {
-            let error = FileError::Refused(format!("nothing was found{EMPTY}"));
+            let error = refused(format!("nothing was found{EMPTY}"));
             listing.failures.push(Failure { path: self.source.clone(), error });
         }
         if self.json {
@@ -77,7 +77,7 @@ impl List {
         if self.source == Path::new("-") || fs::metadata(&self.source).is_ok_and(is_other) {
             let reason =
                 "is a pipe or a device, and list shows files and trees; write it to a file";
-            let error = FileError::Refused(reason.to_owned());
+            let error = refused(reason);
             return Err(Failure { path: self.source.clone(), error }.into());
         }
         let may_be_tree = fs::metadata(&self.source).map_or(true, |found| found.is_dir());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use evener::{Agree, KeyRing, Operation, Options, Selection};
+use evener::{Agree, Delete, Existing, KeyRing, Operation, Options, Selection, Update};
 
 use super::values;
 use crate::deletion;
@@ -199,20 +199,33 @@ pub(crate) struct Writing {
 
 impl Writing {
     pub(crate) fn apply(self, options: &mut Options) {
-        options.resume = self.resume;
-        options.update = self.update;
-        options.ignore_ctime = self.ignore_ctime;
-        options.delete = self.delete.then(|| -> Agree {
-            if self.yes { Arc::new(|_| true) } else { Arc::new(deletion::is_wanted) }
-        });
-        options.delete_unmounted = self.delete_unmounted;
-        options.overwrite = self.overwrite;
+        options.existing = self.existing();
         options.remove_source = self.remove_source;
         options.durable = self.durable;
         options.owner = self.owner;
         options.xattrs = self.xattrs;
         options.sparse = self.sparse;
         options.dry_run = self.dry_run;
+    }
+
+    fn existing(&self) -> Existing {
+        let overwrite = self.overwrite;
+        if self.update {
+            let (ignore_ctime, delete) = (self.ignore_ctime, self.delete.then(|| self.deletion()));
+            Existing::Update(Update { overwrite, ignore_ctime, delete })
+        } else if self.resume {
+            Existing::Resume { overwrite }
+        } else if overwrite {
+            Existing::Overwrite
+        } else {
+            Existing::Refuse
+        }
+    }
+
+    fn deletion(&self) -> Delete {
+        let agree: Agree =
+            if self.yes { Arc::new(|_| true) } else { Arc::new(deletion::is_wanted) };
+        Delete { agree, unmounted: self.delete_unmounted }
     }
 
     /// Warns of what `--resume` or `--update` can't detect with these keys, if it was given.

@@ -20,7 +20,8 @@ use crate::seats::{self, Accounts};
 use crate::selection::Watch;
 use crate::tree::{no_target_name, target_name};
 use crate::{
-    Failure, FileError, KeyRing, Operation, OperationError, Options, Report, contradictions,
+    Contradiction, Failure, FileError, KeyRing, Operation, OperationError, Options, Report,
+    contradictions,
 };
 
 /// Encrypts, decrypts or verifies the objects of a place into another. Their names are kept, with
@@ -44,8 +45,7 @@ pub fn transfer(
     let (cipher, direction) = (keys.primary().cipher(), operation.direction());
     contradictions::in_places(options).map_err(fail)?;
     if store.is_some() == (operation == Operation::Verify) {
-        let reason = "a store is what encrypting and decrypting take, and verifying does not";
-        return Err(fail(FileError::Refused(reason.to_owned())).into());
+        return Err(fail(Contradiction::TransferStore.into()).into());
     }
     let able = seats::able(options, cipher, direction).map_err(fail)?;
     let abilities = store.map_or(Abilities::QUICK, Store::abilities);
@@ -206,7 +206,7 @@ impl Transfer<'_> {
         Name::new(name.path().with_file_name(output)).ok()
     }
 
-    /// With [`Options::resume`]: returns whether an object's output is complete, by its length and
+    /// With `Existing::Resume`: returns whether an object's output is complete, by its length and
     /// its key.
     fn is_complete(
         &self,
@@ -215,7 +215,9 @@ impl Transfer<'_> {
         room: Room<'_>,
         worker: &mut Worker<'_>,
     ) -> Result<bool, SegmentError> {
-        let Some(store) = self.store.filter(|_| self.options.resume) else { return Ok(false) };
+        let Some(store) = self.store.filter(|_| self.options.existing.resumes()) else {
+            return Ok(false);
+        };
         let Some(there) = store.look(&item.output).map_err(FileError::from)? else {
             return Ok(false);
         };
@@ -320,8 +322,11 @@ impl Objects for Transfer<'_> {
         let room_for = room.input.len() as u64;
         let is_long = item.entry.length.is_some_and(|length| length > room_for);
         let is_read_later = is_long && self.operation == Operation::Encrypt;
-        let first: &mut [u8] =
-            if self.options.resume || is_read_later { &mut [] } else { &mut *room.input };
+        let first: &mut [u8] = if self.options.existing.resumes() || is_read_later {
+            &mut []
+        } else {
+            &mut *room.input
+        };
         let (blob, read) = self.origin.open(&item.entry.name, first).map_err(FileError::from)?;
         let source = Reading(blob);
         let read = read.min(usize::try_from(source.length()).unwrap_or(usize::MAX));
@@ -346,7 +351,8 @@ impl Objects for Transfer<'_> {
             }
             Operation::Decrypt | Operation::Verify => source.length(),
         };
-        let object = NewObject { name: &item.output, replaces: self.options.overwrite, longest };
+        let object =
+            NewObject { name: &item.output, replaces: self.options.existing.overwrites(), longest };
         let assembly = Assembly::new(store.begin(&object)?, self.part, longest)?;
         Ok(Some(Writing(Mutex::new(Ok(assembly)))))
     }

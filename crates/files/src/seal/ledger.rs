@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::FileError;
+use crate::{FileError, Refusal};
 
 /// Tracks an object that is processed in segments.
 ///
@@ -100,7 +100,7 @@ impl Ledger {
         let at = self.settled.partition_point(|before| before.end <= segments.start);
         let is_settled = self.settled.get(at).is_some_and(|it| it.start < segments.end);
         if is_settled || segments.is_empty() || segments.end > self.next {
-            return self.end_with(End::Failed(FileError::Refused(UNACCOUNTED.to_owned())));
+            return self.end_with(End::Failed(Refusal::Unaccounted.into()));
         }
         self.settled.insert(at, segments.clone());
         self.settled.dedup_by(|behind, before| {
@@ -119,7 +119,7 @@ impl Ledger {
         }
         let end = match &self.failure {
             None if self.is_settled_up_to(self.segments) => End::Done { written: self.written },
-            None => End::Failed(FileError::Refused(UNACCOUNTED.to_owned())),
+            None => End::Failed(Refusal::Unaccounted.into()),
             Some(error) => End::Failed(error.clone()),
         };
         self.end_with(end)
@@ -144,9 +144,6 @@ impl Ledger {
         Some(end)
     }
 }
-
-const UNACCOUNTED: &str = "not each part of it was processed once, which is a fault of Evener; it \
-                           was not done, so try again";
 
 #[cfg(test)]
 mod tests {
@@ -194,7 +191,7 @@ mod tests {
             }
             End::Failed(error) => {
                 assert!(course.failures + course.faults > 0);
-                let is_fault = error == FileError::Refused(UNACCOUNTED.to_owned());
+                let is_fault = error == FileError::from(Refusal::Unaccounted);
                 assert_eq!(is_fault, course.faults > 0, "{error}");
                 assert!(is_fault || course.claimed.is_empty(), "a segment is at work");
             }
@@ -293,7 +290,7 @@ mod tests {
             (Some(0..1), Some(1..2))
         );
         assert_eq!(ledger.done(&(0..1), 3), None);
-        let fault = FileError::Refused(UNACCOUNTED.to_owned());
+        let fault = FileError::from(Refusal::Unaccounted);
         assert_eq!(ledger.done(&(0..1), 3), Some(End::Failed(fault)));
         assert_eq!(ledger.done(&(1..2), 4), None);
     }

@@ -10,7 +10,7 @@ use evener_format::{Chunk, ChunkIv, FileCipher, Geometry, Layout};
 use super::processor::Processor;
 use super::trail::Seen;
 use super::workspace::Workspace;
-use crate::FileError;
+use crate::{FileError, Refusal};
 
 /// A file's chunks, grouped so that each group fits a worker's buffers.
 #[derive(Clone, Debug)]
@@ -195,9 +195,7 @@ pub(crate) fn verify_some(jobs: &mut [Verification]) {
 fn lot(end: u64) -> Result<u64, FileError> {
     let mut bytes = [0; 16];
     if end > 1 {
-        getrandom::fill(&mut bytes).map_err(|error| {
-            FileError::Refused(format!("the system has no randomness: {error}"))
-        })?;
+        getrandom::fill(&mut bytes).map_err(|error| Refusal::NoRandomness(error.to_string()))?;
     }
     // Random numbers far outnumber chunks, so the remainder of a division favours none.
     Ok((u128::from_ne_bytes(bytes) % u128::from(end.max(1))) as u64)
@@ -230,7 +228,7 @@ pub(crate) fn collect(
             Outcome::Done { written } => total += written,
             Outcome::Rejected(rejection) => return Err(FileError::Rejected { chunk, rejection }),
             Outcome::Pending => {
-                return Err(FileError::Refused("an engine left a job undone".to_owned()));
+                return Err(Refusal::JobUndone.into());
             }
         }
     }

@@ -37,8 +37,8 @@ use crate::output::Outputs;
 use crate::seal::{SegmentError, bytes_to_prepare, opens};
 use crate::seats::Accounts;
 use crate::{
-    Failure, FileError, FileOutcome, KeyRing, Notice, Operation, OperationError, Options, Report,
-    contradictions, seats,
+    Failure, FileError, FileOutcome, KeyRing, Notice, Operation, OperationError, Options, Refusal,
+    Report, contradictions, seats,
 };
 
 pub use self::base64::Base64;
@@ -139,7 +139,7 @@ pub(crate) fn run(
     let seats = seats::able(options, cipher, operation.direction()).map_err(fail)?;
     let is_named = matches!(source, StreamSource::File(_) | StreamSource::Opened(..));
     let mut input = open(source).map_err(fail)?;
-    let outputs = Outputs::new(operation, (options.overwrite, false), options);
+    let outputs = Outputs::new(operation, (options.existing.overwrites(), false), options);
     let mut sink = Sink::open(target, &outputs, input.descriptor())?;
     if let (Direction::Encrypt, Some(form)) = (operation.direction(), options.base64) {
         sink = sink.encoding(form);
@@ -353,7 +353,7 @@ fn open(source: StreamSource<'_>) -> Result<Opened<'_>, FileError> {
             let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
             retry_on_intr(|| openat(CWD, &path, flags, Mode::empty())).map_err(|errno| {
                 match kind_of_name(CWD, path.as_os_str()) {
-                    Some(FileType::Socket) => FileError::Refused("is a socket".to_owned()),
+                    Some(FileType::Socket) => Refusal::Socket.into(),
                     _ => FileError::system("open it")(errno),
                 }
             })?

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 
 use super::pool::Buffers;
-use crate::FileError;
+use crate::{FileError, Refusal};
 use evener_core::IgnorePoison;
 
 /// Writes pieces in the order of their numbers, which may differ from the order of completion.
@@ -55,7 +55,7 @@ impl<'a> Sequencer<'a> {
         let mut state = self.lock();
         let first = state.next + u64::from(state.writing);
         if number < first || state.ready.insert(number, piece).is_some() {
-            return Err(FileError::Refused(TWICE.to_owned()));
+            return Err(Refusal::StreamTwice.into());
         }
         if state.writing {
             return Ok(());
@@ -92,9 +92,6 @@ impl<'a> Sequencer<'a> {
         self.state.lock().ignore_poison()
     }
 }
-
-const TWICE: &str = "a part of it was processed twice, which is a fault of Evener; what was written is \
-                     not whole, so try again";
 
 #[cfg(test)]
 mod tests {

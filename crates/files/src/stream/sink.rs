@@ -21,7 +21,7 @@ use crate::naming::{behind_links, cant_open_directory, refuse_dangling, refuse_p
 use crate::output::{Output, Outputs};
 use crate::place::Fault;
 use crate::unkept::Unkept;
-use crate::{Failure, FileError, Options};
+use crate::{Failure, FileError, Options, Refusal};
 
 /// The end to which the sequencer writes.
 pub(super) struct Sink<'t> {
@@ -230,15 +230,13 @@ fn open_as_it_is(path: &Path, source: Option<BorrowedFd<'_>>) -> Result<OwnedFd,
                 && source.st_rdev == there.st_rdev
         };
         if source.is_some_and(is_source) {
-            return Err(FileError::Refused("is the source itself".to_owned()));
+            return Err(Refusal::IsSource.into());
         }
         // The kernel refuses this while the device is mounted, or in use otherwise.
         flags |= OFlags::EXCL;
     }
     match retry_on_intr(|| openat(CWD, path, flags, Mode::empty())) {
-        Err(Errno::BUSY) => Err(FileError::Refused(
-            "is in use: a file system on it is mounted, or another program has it".to_owned(),
-        )),
+        Err(Errno::BUSY) => Err(Refusal::DeviceInUse.into()),
         opened => opened.map_err(&system),
     }
 }
@@ -251,7 +249,7 @@ fn refuse_source(target: &OwnedFd, source: Option<BorrowedFd<'_>>) -> Result<(),
     };
     let is_file = FileType::from_raw_mode(target.st_mode) == FileType::RegularFile;
     if is_file && Identity::of(&target) == Identity::of(&source) {
-        return Err(FileError::Refused("is the source itself".to_owned()));
+        return Err(Refusal::IsSource.into());
     }
     Ok(())
 }
@@ -261,10 +259,9 @@ fn create(path: &Path, outputs: &Outputs) -> Result<Output<OwnedFd>, FileError> 
     refuse_dangling(path)?;
     let path = &behind_links(path)?;
     if path.is_dir() {
-        return Err(FileError::Refused("is a directory; name a file in it".to_owned()));
+        return Err(Refusal::IsDirectory.into());
     }
-    let refuse = || FileError::Refused("does not name a file; give the name of one".to_owned());
-    let name: &OsStr = path.file_name().ok_or_else(refuse)?;
+    let name: &OsStr = path.file_name().ok_or(Refusal::NoOutputName)?;
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let parent = parent.unwrap_or(Path::new("."));

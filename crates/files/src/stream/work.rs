@@ -11,7 +11,7 @@ use super::pool::{Buffers, Pool};
 use super::reader::Reader;
 use super::sequencer::{Finished, Sequencer};
 use crate::seal::{bytes_at_once, collect, explain, iv_after, last_block, parts};
-use crate::{FileError, Options};
+use crate::{FileError, Options, Refusal};
 
 /// Part of a stream, with its place in it.
 pub(super) struct Piece {
@@ -108,7 +108,7 @@ impl<'a> StreamWork<'a> {
             None if self.is_done() => Ok(()),
             None => Err(match self.cause.lock().ignore_poison().take() {
                 Some(cause) => cause.into(),
-                None => FileError::Refused(UNACCOUNTED.to_owned()),
+                None => Refusal::StreamUnaccounted.into(),
             }),
         }
     }
@@ -355,5 +355,3 @@ fn full_length(geometry: &Geometry, direction: Direction, index: u64) -> u64 {
         Direction::Decrypt => geometry.full_sealed_length(index),
     }
 }
-
-const UNACCOUNTED: &str = "not all of it was done, and no engine said why";

@@ -10,9 +10,9 @@ use evener_core::IgnorePoison;
 use rustix::fs::{Mode, OFlags, Stat, fstatfs, openat};
 
 use super::endpoints::{each_above, place_of_target};
-use crate::FileError;
 use crate::identity::Identity;
 use crate::naming::behind_links;
+use crate::{FileError, Refusal};
 
 /// The directories around a source and its target, including these two: a link to one of them would
 /// add everything around the source, or the outputs, to the operation. Also the kernel's own file
@@ -51,13 +51,13 @@ impl Around {
     /// Refuses a directory around the source or the target.
     pub(super) fn refuse(&self, directory: &Stat) -> Result<(), FileError> {
         let directory = Identity::of(directory);
-        let what = match () {
-            () if self.source.contains(&directory) => "the source",
-            () if self.target.contains(&directory) => "its outputs",
-            () => return Ok(()),
-        };
-        let reason = format!("leads to a directory that contains {what}, and was left out");
-        Err(FileError::Refused(reason))
+        if self.source.contains(&directory) {
+            return Err(Refusal::LinkAroundSource.into());
+        }
+        if self.target.contains(&directory) {
+            return Err(Refusal::LinkAroundOutputs.into());
+        }
+        Ok(())
     }
 
     /// Refuses a link into a file system of the kernel; `found` is the status of the link's target.
@@ -82,13 +82,10 @@ impl Around {
         };
         match is_of_kernel {
             false => Ok(()),
-            true => Err(FileError::Refused(OF_KERNEL.to_owned())),
+            true => Err(Refusal::LinkIntoKernel.into()),
         }
     }
 }
-
-const OF_KERNEL: &str =
-    "leads into a file system of the kernel's own, as /proc and /sys are, and was left out";
 
 /// procfs, sysfs and the file systems mounted in them, by the numbers of `statfs`: cgroups (two),
 /// debugging, tracing, security (two), BPF, pstore, configfs, EFI variables, FUSE's control, binary

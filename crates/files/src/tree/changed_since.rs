@@ -49,7 +49,7 @@ impl TreeWork<'_> {
         name: &OsStr,
         output: &Stat,
     ) -> bool {
-        if self.options.ignore_ctime {
+        if self.options.existing.ignores_ctime() {
             return true;
         }
         let changed = changed(source);

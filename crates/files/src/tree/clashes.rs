@@ -20,10 +20,10 @@ use super::endpoints::target_name;
 use super::finish::Visited;
 use super::listing::{Listing, beginning, look_up};
 use super::work::TreeWork;
-use crate::FileError;
 use crate::location::Location;
 use crate::seal::opens_header;
 use crate::source::Source;
+use crate::{FileError, Refusal};
 
 /// A directory on both sides, with the entries of each.
 struct Pair<'a> {
@@ -74,7 +74,7 @@ impl TreeWork<'_> {
             self.find_shared_directories(pair)?;
         }
         // In a dry run, entries to be deleted are still there.
-        let is_to_go = self.options.delete.is_some() && self.options.dry_run;
+        let is_to_go = self.options.existing.delete().is_some() && self.options.dry_run;
         if self.operation == Operation::Encrypt && !is_to_go {
             self.find_two_kinds(pair)?;
         }
@@ -168,13 +168,9 @@ impl TreeWork<'_> {
                 _ => false,
             };
             if is_clash {
-                let (plain, sealed) = (shown(name), shown(&sealed));
-                let reason = format!(
-                    "`{plain}` and `{sealed}` among the outputs would both be decrypted to `{plain}`, \
-                     and one of them is of an older state of the source; remove it, or update \
-                     with deletions"
-                );
-                self.record.failed(&pair.location.path_of(name), FileError::Refused(reason));
+                let (plain, sealed) = (shown(name).to_string(), shown(&sealed).to_string());
+                let refusal = Refusal::TwoKinds { plain, sealed };
+                self.record.failed(&pair.location.path_of(name), refusal.into());
             }
         }
         Ok(())

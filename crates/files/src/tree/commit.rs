@@ -203,7 +203,7 @@ impl TreeWork<'_> {
         if let Some(output) = identity {
             self.links.done(&finished.source, output);
         }
-        Ok(has_replaced && self.options.update)
+        Ok(has_replaced && self.options.existing.updates())
     }
 
     fn record_done(&self, finished: &Finished, updated: bool) {

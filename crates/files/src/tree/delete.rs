@@ -20,14 +20,14 @@ use super::endpoints::target_name;
 use super::full;
 use super::listing::{Listing, Wanted};
 use super::work::TreeWork;
-use crate::FileError;
+use crate::Agree;
 use crate::Operation;
 use crate::error::IntoSystemError;
 use crate::identity::{FileState, Identity};
 use crate::location::Location;
-use crate::options::Agree;
 use crate::seal::{Blob, ReadAt, SegmentError, bytes_to_know, check_key, zeros};
 use crate::source::Source;
+use crate::{FileError, Refusal};
 
 /// Entries of the target tree that may be removed, as paths below its root.
 #[derive(Default)]
@@ -93,17 +93,18 @@ impl TreeWork<'_> {
         };
         if !orphans.files.is_empty() && !self.record.found_outputs() {
             // The directory of an unmounted disk is empty too.
-            let reason = match is_empty(root.source.as_fd()) {
-                true => SOURCE_EMPTY,
-                false => NONE_OF_SOURCE,
-            };
-            self.record.failed_of(path.to_owned(), FileError::Refused(reason.to_owned()));
-            if reason == NONE_OF_SOURCE {
+            let is_empty = is_empty(root.source.as_fd());
+            let refusal = if is_empty { Refusal::SourceEmpty } else { Refusal::NoneOfSource };
+            self.record.failed_of(path.to_owned(), refusal.into());
+            if !is_empty {
                 self.note_other_source();
             }
             return;
         }
-        if self.was_other_source() && !self.options.delete_unmounted && !orphans.files.is_empty() {
+        if self.was_other_source()
+            && !self.options.existing.deletes_unmounted()
+            && !orphans.files.is_empty()
+        {
             self.record.failed_of(path.to_owned(), FileError::OtherSource);
             return;
         }
@@ -142,7 +143,7 @@ impl TreeWork<'_> {
     /// Returns whether an entry only seems to have lost its source, because a disk is not mounted.
     /// That is a failure.
     fn may_be_unmounted(&self, orphans: &mut Orphans, path: &Path) -> bool {
-        if self.options.delete_unmounted {
+        if self.options.existing.deletes_unmounted() {
             return false;
         }
         let missing = self.missing_mounts().into_iter().map(|place| (place, FileError::Unmounted));
@@ -387,7 +388,7 @@ impl TreeWork<'_> {
         let expected = moved.get(&orphan.state).unwrap_or(&orphan.state);
         let is_the_same = FileState::of(&fstat(&file).map_err(&system)?) == *expected;
         if !is_the_same || !self.has_gone(pair.source, &orphan.stem, orphan.kind)? {
-            return Err(FileError::Refused(CHANGED_KEPT.to_owned()));
+            return Err(Refusal::ChangedKept.into());
         }
         unlinkat(pair.target, &orphan.name, AtFlags::empty()).map_err(&system)?;
         // Some file systems report nothing about a file without a name.
@@ -458,13 +459,6 @@ fn is_empty(directory: impl AsFd) -> bool {
         .is_ok_and(|entries| entries.flatten().any(|entry| is_entry(entry.file_name().to_bytes())))
 }
 
-const SOURCE_EMPTY: &str = "nothing was deleted, since the source is empty, as the directory of a \
-     disk that is not mounted is; if all of it is to go, remove this tree yourself";
-
-const NONE_OF_SOURCE: &str = "nothing was deleted, since none of the outputs here is of this \
-     source as it is now: this may be another source, or one that is not mounted; if all of it is \
-     to go, remove this tree yourself";
-
 const ONE_NAME_KEPT: &str = "this file system also finds it under the name of a directory of the \
      source, or may do so: it was kept with all in it; give it the name that it has in the source";
 
@@ -476,5 +470,3 @@ const LINK_KEPT: &str =
 
 const FOREIGN_KEPT: &str =
     "its source has gone, but it was not made with this key and context, so it was kept";
-
-const CHANGED_KEPT: &str = "was changed meanwhile, or its source has come back, so it was kept";

@@ -22,7 +22,7 @@ use crate::naming::{
     refuse_planted_directory,
 };
 use crate::unfinished::is_empty;
-use crate::{Failure, FileError, Options};
+use crate::{Failure, FileError, Options, Refusal};
 use crate::{Operation, SystemError};
 
 /// The user's two paths, resolved.
@@ -50,7 +50,7 @@ impl Endpoints {
             FileType::RegularFile => {
                 file(operation, source, &status, target, options).map_err(|(path, e)| fail(path, e))
             }
-            _ => Err(fail(source, FileError::Refused(NEITHER.to_owned()))),
+            _ => Err(fail(source, Refusal::NeitherFileNorTree.into())),
         }
     }
 }
@@ -110,10 +110,7 @@ pub(crate) fn target_name(operation: Operation, name: &OsStr, suffix: &OsStr) ->
 pub(crate) fn no_target_name(name: &OsStr, suffix: &OsStr) -> FileError {
     match name.as_bytes().strip_suffix(suffix.as_bytes()) {
         None => FileError::Suffix(shown(suffix).to_string()),
-        Some(_) => FileError::Refused(format!(
-            "without `{}` its name is none that a file can have; skipped",
-            shown(suffix)
-        )),
+        Some(_) => Refusal::NothingButSuffix(shown(suffix).to_string()).into(),
     }
 }
 
@@ -227,13 +224,12 @@ fn without_link(path: &Path) -> Result<PathBuf, FileError> {
 /// Refuses a single file that must not be a source.
 fn refuse_source(source: &Path, status: &Stat, options: &Options) -> Result<(), FileError> {
     if options.protected.contains(status) {
-        return Err(FileError::Refused(PROTECTED.to_owned()));
+        return Err(Refusal::Protected.into());
     }
     let is_link = statat(CWD, source, AtFlags::SYMLINK_NOFOLLOW)
         .is_ok_and(|itself| FileType::from_raw_mode(itself.st_mode) == FileType::Symlink);
     if is_link && options.remove_source {
-        let reason = "is a symbolic link; to have the source removed, name the file itself";
-        return Err(FileError::Refused(reason.to_owned()));
+        return Err(Refusal::LinkToRemove.into());
     }
     Ok(())
 }
@@ -242,8 +238,7 @@ fn refuse_source(source: &Path, status: &Stat, options: &Options) -> Result<(), 
 fn refuse_same(source: &Stat, target: &OwnedFd, name: &OsStr) -> Result<(), FileError> {
     match statat(target, name, AtFlags::empty()) {
         Ok(there) if same_file(&there, source) => {
-            let name = shown(name);
-            Err(FileError::Refused(format!("the output `{name}` is the source itself")))
+            Err(Refusal::OutputIsSource(shown(name).to_string()).into())
         }
         Ok(_) | Err(Errno::NOENT | Errno::NAMETOOLONG) => Ok(()),
         Err(errno) => {
@@ -254,8 +249,7 @@ fn refuse_same(source: &Stat, target: &OwnedFd, name: &OsStr) -> Result<(), File
 
 /// The directory of a file's path, and the file's name.
 fn split(path: &Path) -> Result<(&Path, &OsStr), FileError> {
-    let name =
-        path.file_name().ok_or_else(|| FileError::Refused("does not name a file".to_owned()))?;
+    let name = path.file_name().ok_or(Refusal::NoFileName)?;
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => Ok((parent, name)),
         _ => Ok((Path::new("."), name)),
@@ -346,10 +340,10 @@ fn refuse_inside(source: &Path, status: &Stat, target: &Path) -> Result<(), File
     let (at, is_there) = place_of_target(target)?;
     let there = fstat(&at).map_err(FileError::system("read its status"))?;
     if is_there && same_file(&there, status) {
-        return Err(FileError::Refused("is the source itself".to_owned()));
+        return Err(Refusal::IsSource.into());
     }
     match is_at_or_above(status, at)? {
-        true => Err(FileError::Refused(format!("lies inside the source `{}`", shown(source)))),
+        true => Err(Refusal::InsideSource(shown(source).to_string()).into()),
         false => Ok(()),
     }
 }
@@ -378,12 +372,7 @@ fn refuse_around(source: &Path, opened: &OwnedFd, target: &Path) -> Result<(), F
         errno: SystemError::of(&error),
     })?;
     if is_at_or_above(&status, opened)? {
-        let source = shown(source);
-        let reason = format!(
-            "contains the source `{source}`, so an output could replace a source; choose a \
-             directory beside it"
-        );
-        return Err(FileError::Refused(reason));
+        return Err(Refusal::AroundSource(shown(source).to_string()).into());
     }
     Ok(())
 }
@@ -424,12 +413,6 @@ pub(super) fn each_above(
         at = parent;
     }
 }
-
-/// The reason that a source can't be one.
-pub(crate) const NEITHER: &str = "is neither a file nor a tree";
-
-/// The reason that a file is left alone.
-pub(super) const PROTECTED: &str = "is a file of this run (its key, what opens that, or its profile or progress), and is left alone";
 
 /// Returns whether two statuses belong to one file.
 pub(super) fn same_file(a: &Stat, b: &Stat) -> bool {

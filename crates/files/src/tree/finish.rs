@@ -24,7 +24,7 @@ use crate::Operation;
 use crate::identity::{Identity, permissions};
 use crate::location::Location;
 use crate::seal::{Blob, Done, Workspace, compare};
-use crate::{FileError, Report};
+use crate::{FileError, Refusal, Report};
 
 /// The directories visited, whose metadata is set when everything in them is done.
 #[derive(Default)]
@@ -127,8 +127,8 @@ impl TreeWork<'_> {
             if !self.is_stopped() {
                 self.tell_of_selection();
             }
-            if let (Some(agree), Some(target)) = (&self.options.delete, target) {
-                self.delete_orphans(root, target, agree);
+            if let (Some(delete), Some(target)) = (self.options.existing.delete(), target) {
+                self.delete_orphans(root, target, &delete.agree);
             }
             self.tell_of_mounts(target.unwrap_or(Path::new("")));
             if self.minds_names() {
@@ -166,14 +166,14 @@ impl TreeWork<'_> {
     }
 
     /// Sets the mode, times and so on of every target directory that this run has made; with
-    /// `Options::resume` also of those that an interrupted run may have made, and with
-    /// `Options::update` of all. `path` is the user's name for the target.
+    /// `Existing::Resume` also of those that an interrupted run may have made, and with
+    /// `Existing::Update` of all. `path` is the user's name for the target.
     fn finish_directories(&self, root: &Directory, path: &Path) {
         let Some(target) = &root.target else { return };
         let visited = self.directories.visited.lock().ignore_poison();
         let is_concerned = |directory: &&Visited| {
             let is_new = directory.target.is_some_and(|(_, is_new)| is_new);
-            self.options.resume || self.options.update || is_new
+            self.options.existing.resumes() || self.options.existing.updates() || is_new
         };
         let follow = self.options.follow_symlinks;
         let ways = || {
@@ -239,12 +239,12 @@ impl TreeWork<'_> {
             self.metadata.unmark(output);
             return Ok(());
         }
-        if self.options.update && !is_root {
+        if self.options.existing.updates() && !is_root {
             return self.metadata.renew(source, status, output, granted);
         }
         let is_finished = self.metadata.apply_to_unfinished(source, status, output)?;
         // The root of an updated tree keeps its mode: the user may have made it.
-        if !is_finished && !self.options.update {
+        if !is_finished && !self.options.existing.updates() {
             let mut reason = "its output directory was there before with another mode, owner or \
                               access list, which it keeps"
                 .to_owned();
@@ -267,7 +267,7 @@ fn open_source<'a>(
     let there = fstat(source).map_err(&system)?;
     match Identity::of(&there) == Identity::of(&directory.status) {
         true => Ok(source),
-        false => Err(FileError::Refused(format!("{MOVED}, so its output did not get its times"))),
+        false => Err(Refusal::SourceDirectoryMoved.into()),
     }
 }
 
@@ -282,7 +282,7 @@ fn open_target<'a>(
     let counterpart = directory.target.as_ref().map(|(identity, _)| *identity);
     match Some(Identity::of(&there)) == counterpart {
         true => Ok((output, there)),
-        false => Err(FileError::Refused(format!("{MOVED}, so its mode and times were not set"))),
+        false => Err(Refusal::OutputDirectoryMoved.into()),
     }
 }
 
@@ -310,8 +310,6 @@ fn for_each<T: Sync, S>(
         work();
     });
 }
-
-const MOVED: &str = "was moved or replaced meanwhile";
 
 /// The number of directories open at once at the end: few enough for the usual limit of 1,024 open
 /// files.

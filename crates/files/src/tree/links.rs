@@ -19,15 +19,14 @@ use super::directory::{Directory, Item, Made};
 use super::endpoints::Endpoints;
 use super::names::{Claims, has_entry};
 use super::resume::difference;
-use super::walk::MOVED;
 use super::work::TreeWork;
-use crate::FileError;
 use crate::identity::{FileState, Identity};
 use crate::location::Location;
 use crate::naming::{has_no_links, noun_of};
 use crate::seal::Feed;
 use crate::source::Source;
 use crate::temporary::{MOST_TRIES, rename_over, temporary_name};
+use crate::{FileError, Refusal};
 
 /// The files with several names that were found so far.
 #[derive(Default)]
@@ -245,7 +244,7 @@ impl TreeWork<'_> {
         let made = Made::of(again(targets).map_err(&system)?, false)?;
         let is_source = Identity::of_open(source.as_fd()).map(|it| self.directories.is_source(it));
         if !self.directories.is_target(made.identity) || is_source != Ok(true) {
-            return Err(FileError::Refused(MOVED.to_owned()));
+            return Err(Refusal::DirectoryMoved.into());
         }
         let target = Some(Arc::new(made));
         let (location, follows) = (name.location.clone(), self.options.follow_symlinks);
@@ -298,7 +297,7 @@ impl TreeWork<'_> {
         let into = into.to(&name.location).map_err(&system)?;
         let (existing, new) = (&*first.name.target, &*name.target);
         if !self.directories.is_target(Identity::of_open(into)?) {
-            return Err(FileError::Refused(MOVED.to_owned()));
+            return Err(Refusal::DirectoryMoved.into());
         }
         let link = Link { from, existing, into, output };
         // Another run may have replaced it, or the file got another number with its name.
@@ -341,11 +340,11 @@ impl TreeWork<'_> {
         let there = status(into, new).map_err(&system)?;
         refuse_directory(&there, new)?;
         self.outputs.refuse_protected(into, new)?;
-        if self.options.update && !self.options.overwrite {
+        if self.options.existing.updates() && !self.options.existing.overwrites() {
             self.refuse_foreign(into, new, &there)?;
         }
         // An earlier run may have found this name first and made a separate output for it.
-        if !self.options.overwrite && !self.options.update {
+        if !self.options.existing.replaces() {
             let wanted = status(from, existing).map_err(&system)?;
             let length = wanted.st_size as u64;
             if let Some(difference) = difference(&there, &wanted, iter::once(length..=length)) {

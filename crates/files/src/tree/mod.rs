@@ -44,12 +44,12 @@ use crate::seal::{Request, Sealer, affordable_workers};
 use crate::seats::Accounts;
 use crate::stream::takes_a_stream;
 use crate::{
-    Failure, FileError, KeyRing, Notice, Operation, OperationError, Options, Report, StreamSource,
-    StreamTarget, contradictions, seats, stream,
+    Failure, FileError, KeyRing, Notice, Operation, OperationError, Options, Refusal, Report,
+    StreamSource, StreamTarget, contradictions, seats, stream,
 };
 
 pub(crate) use descent::Descent;
-pub(crate) use endpoints::{NEITHER, no_target_name, target_name};
+pub(crate) use endpoints::{no_target_name, target_name};
 
 pub(crate) use mounts::is_mount_list_beginning;
 
@@ -112,8 +112,9 @@ fn perform(
     let endpoints = Endpoints::find((operation, &metadata), source, target, options)?;
     // A resumed run replaces complete outputs whose source is still to be removed, after it has
     // refused other files in their place.
-    let replaces = options.overwrite || options.update || options.resume && options.remove_source;
-    let outputs = Outputs::new(operation, (replaces, !options.resume), options);
+    let resumes = options.existing.resumes();
+    let replaces = options.existing.replaces() || resumes && options.remove_source;
+    let outputs = Outputs::new(operation, (replaces, !resumes), options);
     let root = endpoints.root(source);
     let accounts = Accounts::open(&seats);
     let paths = (root, target);
@@ -152,7 +153,7 @@ fn perform(
         format: keys.primary().format().to_owned(),
         cipher: cipher.to_string(),
         dry_run: options.dry_run,
-        update: options.update,
+        update: options.existing.updates(),
         hard_links,
         ..Report::default()
     };
@@ -198,7 +199,7 @@ fn to_stream(
 fn refuse_stream(target: &Path, options: &Options) -> Result<(), Failure> {
     let fail = |error| Failure { path: target.to_owned(), error };
     if options.remove_source {
-        return Err(fail(FileError::Refused(NO_READING_BACK.to_owned())));
+        return Err(fail(Refusal::NotReadBack.into()));
     }
     may_write(target).map_err(|errno| {
         fail(FileError::System { action: "open the output", errno: errno.system() })
@@ -209,9 +210,6 @@ fn refuse_stream(target: &Path, options: &Options) -> Result<(), Failure> {
 fn full(root: &Path, path: &Path) -> PathBuf {
     if path.as_os_str().is_empty() { root.to_owned() } else { root.join(path) }
 }
-
-const NO_READING_BACK: &str =
-    "is no regular file, so the output can't be read back, and the source is not removed";
 
 /// The most tasks that wait. Each holds some names, and keeps its directory open.
 const QUEUED_TASKS: usize = 64;

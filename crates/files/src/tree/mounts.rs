@@ -26,7 +26,7 @@ use crate::location::Location;
 use crate::output::Outputs;
 use crate::seal::Blob;
 use crate::source::Source;
-use crate::{FileError, Operation};
+use crate::{FileError, Operation, Refusal};
 
 /// Returns whether the file that a path leads to is a target's list of mount points.
 pub fn is_mount_list(path: &Path) -> bool {
@@ -194,20 +194,20 @@ impl TreeWork<'_> {
     }
 
     /// Forgets directories that are no longer mount points, once no output is left of files that
-    /// were only below them, or if `Options::delete_unmounted` permits it. All other directories
+    /// were only below them, or if `Delete::unmounted` permits it. All other directories
     /// were no mount points.
     pub(super) fn settle_mounts(&self) {
         let mut list = self.mounts.list();
         let List { known, is_whole, has_gap, .. } = &*list;
         let is_kept = |path: &&PathBuf| match **path == *OTHER_SOURCE {
-            true => !self.options.delete_unmounted,
+            true => !self.options.existing.deletes_unmounted(),
             false => {
                 self.is_mounted(path) != Ok(false) || !self.options.selection.takes_directory(path)
             }
         };
         let mut kept: BTreeSet<_> = known.iter().filter(is_kept).cloned().collect();
         kept.extend(self.holder());
-        let now_whole = *is_whole || !has_gap || self.options.delete_unmounted;
+        let now_whole = *is_whole || !has_gap || self.options.existing.deletes_unmounted();
         if kept != *known || now_whole != *is_whole {
             (list.known, list.is_whole) = (kept, now_whole);
             self.keep(&mut list);
@@ -254,7 +254,7 @@ impl TreeWork<'_> {
 
 /// Reads a target's list, and whether it is whole.
 fn read(target: BorrowedFd<'_>) -> Result<Option<(BTreeSet<PathBuf>, bool)>, FileError> {
-    let unknown = || FileError::Refused("it is no list of mount points of this version".to_owned());
+    let unknown = || FileError::from(Refusal::UnknownMountList);
     let file = match Source::open(target, OsStr::new(MOUNT_LIST), false) {
         Err(FileError::System { errno, .. }) if errno.is(Errno::NOENT) => return Ok(None),
         Err(FileError::System { errno, .. }) if errno.is(Errno::LOOP) => return Err(unknown()),

@@ -18,12 +18,12 @@ use super::commit::Finished;
 use super::directory::{Directory, Item};
 use super::mounts::MOUNT_LIST;
 use super::work::TreeWork;
-use crate::FileError;
 use crate::Operation;
 use crate::identity::Identity;
 use crate::seal::{Blob, ReadAt};
 use crate::source::{Source, read_exact_at};
 use crate::temporary::refuse_temporary;
+use crate::{FileError, Refusal};
 
 /// The outputs of this run in one directory.
 #[derive(Default)]
@@ -191,24 +191,23 @@ impl TreeWork<'_> {
         if self.operation != Operation::Encrypt || !directory.location.is_root() {
             return Ok(());
         }
-        let reason = if is_wrapped_key_name(None, target) {
-            "its output would have the name of the tree's wrapped key"
-        } else if target == MOUNT_LIST {
-            "its output would have the name of the tree's list of mount points"
-        } else {
-            return Ok(());
-        };
-        Err(FileError::Refused(reason.to_owned()))
+        if is_wrapped_key_name(None, target) {
+            return Err(Refusal::NameOfWrappedKey.into());
+        }
+        if target == MOUNT_LIST {
+            return Err(Refusal::NameOfMountList.into());
+        }
+        Ok(())
     }
 
     /// Returns whether outputs of earlier runs, and their unfinished files, may exist.
     pub(super) fn may_find_outputs(&self) -> bool {
-        self.options.resume || self.options.update || self.options.overwrite
+        self.options.existing.resumes() || self.options.existing.replaces()
     }
 
     /// Returns whether a file from before the run is replaced, or taken for its output.
     pub(super) fn minds_names(&self) -> bool {
-        self.outputs.replaces() || self.options.resume
+        self.outputs.replaces() || self.options.existing.resumes()
     }
 }
 

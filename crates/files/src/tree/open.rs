@@ -8,14 +8,13 @@ use evener_pipeline::Worker;
 use rustix::fs::Mode;
 
 use super::directory::{Directory, Item, Made};
-use super::endpoints::PROTECTED;
 use super::names::refuse_long_name;
-use super::resume::Existing;
+use super::resume::Found;
 use super::work::TreeWork;
 use crate::output::Output;
 use crate::seal::{Done, Draft, Objects, Opened, ReadAt, Room, SegmentError, Workspace};
 use crate::source::{Source, read_exact_at};
-use crate::{FileError, Operation};
+use crate::{FileError, Operation, Refusal};
 
 /// An output of a tree with the mode that it has had since its creation, if that is known.
 pub(super) struct TreeOutput {
@@ -62,7 +61,8 @@ impl Objects for TreeWork<'_> {
         refuse_long_name(item)?;
         let source = Source::open(directory.source.as_fd(), &item.name, directory.follows)?;
         if self.options.protected.contains(source.status()) {
-            self.record.left_out_file(&directory.path_of(&item.name), PROTECTED);
+            self.record
+                .left_out_file(&directory.path_of(&item.name), Refusal::Protected.to_string());
             return Ok(Opened::Finished);
         }
         let writes = self.operation != Operation::Verify;
@@ -72,10 +72,10 @@ impl Objects for TreeWork<'_> {
         let Room { input, scratch, is_all } = room;
         let left = Room { input: &mut *input, scratch: &mut *scratch, is_all };
         let replaces = match self.look_for_output(directory, item, &source, left, worker)? {
-            Existing::Complete => return Ok(Opened::Finished),
-            Existing::Full => return Ok(Opened::Full),
-            Existing::Undone => false,
-            Existing::Outdated => true,
+            Found::Complete => return Ok(Opened::Finished),
+            Found::Full => return Ok(Opened::Full),
+            Found::Undone => false,
+            Found::Outdated => true,
         };
         if self.options.dry_run {
             // Nothing is begun in a dry run, so the room is the whole buffers.

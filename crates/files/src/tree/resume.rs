@@ -13,15 +13,15 @@ use rustix::io::Errno;
 use super::changed_since::modified;
 use super::directory::{Directory, Item, Made};
 use super::work::TreeWork;
-use crate::FileError;
 use crate::Operation;
 use crate::identity::{FileState, Identity, status_of_name_now};
 use crate::naming::refuse_special;
 use crate::seal::{Blob, ReadAt, Room, SegmentError, bytes_to_know, check_key};
 use crate::source::Source;
+use crate::{FileError, Refusal};
 
 /// The kind of an existing output.
-pub(super) enum Existing {
+pub(super) enum Found {
     /// It is complete.
     Complete,
     /// There is none, or one that may be replaced.
@@ -33,9 +33,9 @@ pub(super) enum Existing {
 }
 
 impl TreeWork<'_> {
-    /// With `Options::resume` or `Options::update`: finds out whether a file's output is complete.
-    /// An output gets its final name only when it is complete, so an output of the right size and
-    /// time counts as complete if its header fits the key. Its content is not examined.
+    /// With `Existing::Resume` or `Existing::Update`: finds out whether a file's output is
+    /// complete. An output gets its final name only when it is complete, so an output of the right
+    /// size and time counts as complete if its header fits the key. Its content is not examined.
     ///
     /// # Errors
     /// When another file has the output's name and may not be replaced, or the key is not the
@@ -47,21 +47,21 @@ impl TreeWork<'_> {
         source: &Source,
         room: Room<'_>,
         worker: &mut Worker<'_>,
-    ) -> Result<Existing, SegmentError> {
-        let looks = self.options.resume || self.options.update;
+    ) -> Result<Found, SegmentError> {
+        let looks = self.options.existing.resumes() || self.options.existing.updates();
         let Some(target) = directory.target.as_deref().filter(|_| looks) else {
-            return Ok(Existing::Undone);
+            return Ok(Found::Undone);
         };
         let there = match status_of_name_now(target, &item.target) {
             Ok(there) => there,
-            Err(Errno::NOENT) => return Ok(Existing::Undone),
+            Err(Errno::NOENT) => return Ok(Found::Undone),
             Err(errno) => {
                 let named = self.named(directory, item);
                 return Err(named(FileError::system("look at its output")(errno)).into());
             }
         };
         refuse_special(target.as_fd(), &item.target)?;
-        if self.options.update {
+        if self.options.existing.updates() {
             return self.look_for_change(directory, item, source, &there, room, worker);
         }
         let refused = if let Some(difference) = self.difference(&there, source) {
@@ -71,7 +71,7 @@ impl TreeWork<'_> {
             match self.check_existing(target, item, source, &there, room, worker) {
                 Ok(()) => None,
                 Err(SegmentError::File(FileError::Memory { .. })) if !is_all => {
-                    return Ok(Existing::Full);
+                    return Ok(Found::Full);
                 }
                 Err(SegmentError::File(error)) => Some(error),
                 Err(error) => return Err(error),
@@ -80,20 +80,20 @@ impl TreeWork<'_> {
         if let Some(error) = refused {
             // A source that the key does not open is no reason to replace its output.
             let is_of_output = matches!(error, FileError::Differs { .. } | FileError::OtherKey(_));
-            return match self.options.overwrite && is_of_output {
-                true => Ok(Existing::Undone),
+            return match self.options.existing.overwrites() && is_of_output {
+                true => Ok(Found::Undone),
                 false => Err(error.into()),
             };
         }
         // A source is removed only after this very run has verified its output, so the output is
         // made again.
         if self.options.remove_source {
-            return Ok(Existing::Undone);
+            return Ok(Found::Undone);
         }
         directory.claims.claim(target.as_fd(), Identity::of(&there), &item.target)?;
         self.links.done(source, Identity::of(&there));
         self.record.skipped(|| directory.path_of(&item.name), source.length());
-        Ok(Existing::Complete)
+        Ok(Found::Complete)
     }
 
     /// Checks that the sealed file, source or output, was made with the key, as far as the format
@@ -108,19 +108,15 @@ impl TreeWork<'_> {
         worker: &mut Worker<'_>,
     ) -> Result<(), SegmentError> {
         let seals = self.operation == Operation::Encrypt;
-        if seals && self.options.key_is_fresh && self.options.resume {
+        if seals && self.options.key_is_fresh && self.options.existing.resumes() {
             return Ok(());
         }
         let opened =
             seals.then(|| Source::open(target.as_fd(), &item.target, false)).transpose()?;
         let sealed = opened.as_ref().unwrap_or(source);
         if seals && FileState::of(sealed.status()) != FileState::of(there) {
-            let name = shown(&item.target);
-            return Err(FileError::Refused(format!(
-                "the output `{name}` was changed or replaced while it was looked at, perhaps by another \
-                 run; do it again"
-            ))
-            .into());
+            let name = shown(&item.target).to_string();
+            return Err(FileError::from(Refusal::OutputChanged(name)).into());
         }
         let checked = self.check_header(sealed, room, worker);
         checked.map_err(|error| match error {

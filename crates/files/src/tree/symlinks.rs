@@ -62,7 +62,7 @@ impl TreeWork<'_> {
             Err(Errno::EXIST) if self.is_link_to(target, name, text) && self.minds_names() => {
                 Ok(())
             }
-            Err(Errno::EXIST) if self.options.overwrite || self.options.update => {
+            Err(Errno::EXIST) if self.options.existing.replaces() => {
                 let system = FileError::system("make the link");
                 let link = OsStr::from_bytes(name.to_bytes());
                 directory.claims.publish(target.as_fd(), link, || {
@@ -87,8 +87,9 @@ impl TreeWork<'_> {
         text: &CStr,
     ) -> Result<(), FileError> {
         let is_there = statat(target, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
-        let replaces = self.options.overwrite || self.options.update;
-        let may_stay = replaces || self.options.resume && self.is_link_to(target, name, text);
+        let replaces = self.options.existing.replaces();
+        let may_stay =
+            replaces || self.options.existing.resumes() && self.is_link_to(target, name, text);
         if is_there && !may_stay {
             let name = OsStr::from_bytes(name.to_bytes());
             return Err(FileError::Taken(shown(name).to_string()));

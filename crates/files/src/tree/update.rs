@@ -10,7 +10,7 @@ use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, openat};
 
 use super::changed_since::modified;
 use super::directory::{Directory, Item, Made};
-use super::resume::Existing;
+use super::resume::Found;
 use super::work::TreeWork;
 use crate::FileError;
 use crate::Operation;
@@ -19,12 +19,12 @@ use crate::seal::{Blob, Room, SegmentError, opens_header};
 use crate::source::Source;
 
 impl TreeWork<'_> {
-    /// With `Options::update`: finds out whether the output `there` belongs to its source's current
+    /// With `Existing::Update`: finds out whether the output `there` belongs to its source's current
     /// state. If only its mode or other kept metadata differ, the output gets those from the
     /// source.
     ///
     /// # Errors
-    /// When the output may not be replaced, as [`Options::update`](crate::Options::update) says.
+    /// When the output may not be replaced, as [`Update`](crate::Update) says.
     pub(super) fn look_for_change(
         &self,
         directory: &Arc<Directory>,
@@ -33,8 +33,8 @@ impl TreeWork<'_> {
         there: &Stat,
         room: Room<'_>,
         worker: &mut Worker<'_>,
-    ) -> Result<Existing, SegmentError> {
-        let Some(target) = directory.target.as_deref() else { return Ok(Existing::Undone) };
+    ) -> Result<Found, SegmentError> {
+        let Some(target) = directory.target.as_deref() else { return Ok(Found::Undone) };
         let is_current = self.difference(there, source).is_none()
             && self.is_unchanged_since(source.status(), target.as_fd(), &item.target, there);
         if self.operation == Operation::Encrypt {
@@ -42,18 +42,20 @@ impl TreeWork<'_> {
             match self.check_existing(target, item, source, there, room, worker) {
                 Ok(()) => {}
                 Err(SegmentError::File(FileError::Memory { .. })) if !is_all => {
-                    return Ok(Existing::Full);
+                    return Ok(Found::Full);
                 }
-                Err(SegmentError::File(FileError::OtherKey(_))) if self.options.overwrite => {
-                    return Ok(Existing::Outdated);
+                Err(SegmentError::File(FileError::OtherKey(_)))
+                    if self.options.existing.overwrites() =>
+                {
+                    return Ok(Found::Outdated);
                 }
                 Err(error) => return Err(error),
             }
-        } else if !is_current && !self.options.overwrite {
+        } else if !is_current && !self.options.existing.overwrites() {
             refuse_newer(&item.target, source.status(), there)?;
         }
         if !is_current {
-            return Ok(Existing::Outdated);
+            return Ok(Found::Outdated);
         }
         let named = self.named(directory, item);
         let has_new_mode = self.carry_mode(target, item, source, there).map_err(named)?;
@@ -64,7 +66,7 @@ impl TreeWork<'_> {
             true => self.record.changed_mode(path, source.length()),
             false => self.record.unchanged(path, source.length()),
         }
-        Ok(Existing::Complete)
+        Ok(Found::Complete)
     }
 
     /// Gives an output the mode of its source, and the owner and extended attributes if those are

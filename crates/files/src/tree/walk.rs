@@ -25,7 +25,7 @@ use crate::location::Location;
 use crate::naming::no_output_directory;
 use crate::seal::Feed;
 use crate::temporary::{is_temporary_name, sweep};
-use crate::{FileError, Operation};
+use crate::{FileError, Operation, Refusal};
 
 /// A directory on the way down, with the subdirectories still to be entered.
 struct Level {
@@ -101,7 +101,7 @@ impl TreeWork<'_> {
         };
         let has_moved = target.as_ref().is_some_and(|it| !self.directories.is_target(it.identity));
         if !is_the_same || has_moved {
-            return Err(FileError::Refused(MOVED.to_owned()));
+            return Err(Refusal::DirectoryMoved.into());
         }
         Ok(Arc::new(Directory {
             source,
@@ -134,12 +134,10 @@ impl TreeWork<'_> {
             .map_err(FileError::system("open the directory"))?;
         let status = fstat(&source).map_err(FileError::system("read its status"))?;
         if above.contains(&Identity::of(&status)) {
-            return Err(FileError::Refused(
-                "is a symbolic link to a directory that contains it".to_owned(),
-            ));
+            return Err(Refusal::LinkUpwards.into());
         }
         if self.directories.is_target(Identity::of(&status)) {
-            return Err(FileError::Refused(HOLDS_OUTPUTS.to_owned()));
+            return Err(Refusal::HoldsOutputs.into());
         }
         self.around.map_or(Ok(()), |around| around.refuse(&status))?;
         let named = self.at_name(&parent.location, name);
@@ -157,7 +155,7 @@ impl TreeWork<'_> {
             target.identity == Identity::of(&status) || self.directories.is_source(target.identity)
         };
         if target.as_ref().is_some_and(is_source) {
-            return Err(FileError::Refused(HOLDS_SOURCES.to_owned()));
+            return Err(Refusal::HoldsSources.into());
         }
         if let Some(target) = &target
             && !self.directories.is_new_target(target.identity)
@@ -253,7 +251,7 @@ impl TreeWork<'_> {
         if !files.is_empty() {
             self.feed_files(directory, files, feed);
         }
-        if was_mount && is_empty && !self.options.delete_unmounted {
+        if was_mount && is_empty && !self.options.existing.deletes_unmounted() {
             return Err(FileError::Unmounted);
         }
         Ok(Level { location: directory.location.clone(), status, subdirectories })
@@ -400,8 +398,7 @@ impl TreeWork<'_> {
         let is_file = statat(&directory.source, &file, flags)
             .is_ok_and(|there| FileType::from_raw_mode(there.st_mode) == FileType::RegularFile);
         if is_file && self.selection.takes_file(&self.plain_path(directory, &file)) {
-            let file = shown(&file);
-            return Err(FileError::Refused(format!("has the name of the output of `{file}`")));
+            return Err(Refusal::NameOfOutput(shown(&file).to_string()).into());
         }
         Ok(())
     }
@@ -413,14 +410,6 @@ enum Entry {
     Directory(OsString),
     Done,
 }
-
-/// For a directory that was open before and has been replaced.
-pub(super) const MOVED: &str = "the directory that it is in was moved or replaced meanwhile";
-
-const HOLDS_OUTPUTS: &str = "holds outputs of this run, so none of it is a source; choose an output directory apart from the source";
-
-const HOLDS_SOURCES: &str =
-    "its output directory is one of the source; choose an output directory apart from the source";
 
 /// The bytes of a directory that are read at once.
 const NAMES_AT_ONCE: usize = 32 << 10;

@@ -10,9 +10,9 @@ use std::process::Command;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::process;
-use evener_files::{FileOutcome, KeyRing, Operation, Options, Report};
+use evener_files::{Existing, FileOutcome, KeyRing, Operation, Options, Report, Update};
 
-use super::{every_key_ring, options};
+use super::{every_key_ring, existing, options};
 
 /// The task of a process.
 #[derive(Clone)]
@@ -54,7 +54,11 @@ impl Flags {
         let Flags { overwrite, update, resume, remove_source, durable, owner, xattrs } = self;
         // Buffers so short that a long file has several segments.
         let (memory, rest) = (4 * (70 << 10), options());
-        Options { memory, overwrite, update, resume, remove_source, durable, owner, xattrs, ..rest }
+        let existing = match update {
+            true => Existing::Update(Update { overwrite, ..Update::default() }),
+            false => existing(overwrite, resume),
+        };
+        Options { memory, existing, remove_source, durable, owner, xattrs, ..rest }
     }
 }
 

@@ -16,7 +16,8 @@ use std::sync::Arc;
 
 use evener_core::{Cipher, Engine, Iv, Key};
 use evener_files::{
-    Failure, KeyRing, Operation, OperationError, Options, Report, StreamSource, StreamTarget,
+    Existing, Failure, KeyRing, Operation, OperationError, Options, Report, StreamSource,
+    StreamTarget,
 };
 use evener_format::{CobblestoneSuite, Digest, HkdfHash, OpensslSecret, Recipe, TinkKey};
 use zeroize::Zeroizing;
@@ -61,6 +62,14 @@ pub fn options() -> Options {
     let engine: Arc<dyn Engine> = evener_engines::find("openssl").unwrap();
     let reference = Some(engine.clone());
     Options { reference, ..Options::new(vec![engine.clone(), engine]) }
+}
+
+pub fn existing(overwrite: bool, resume: bool) -> Existing {
+    match (overwrite, resume) {
+        (overwrite, true) => Existing::Resume { overwrite },
+        (true, false) => Existing::Overwrite,
+        (false, false) => Existing::Refuse,
+    }
 }
 
 pub fn cobblestone() -> KeyRing {
