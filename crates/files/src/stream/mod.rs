@@ -74,7 +74,7 @@ impl StreamSource<'_> {
 
 impl fmt::Debug for StreamSource<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "StreamSource({})", self.name().display())
+        write!(f, "StreamSource({})", evener_core::shown(&self.name()))
     }
 }
 
