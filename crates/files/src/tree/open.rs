@@ -12,7 +12,7 @@ use super::names::refuse_long_name;
 use super::resume::Found;
 use super::work::TreeWork;
 use crate::output::Output;
-use crate::seal::{Done, Draft, Objects, Opened, ReadAt, Room, SegmentError, Workspace};
+use crate::seal::{Blob, Done, Draft, Objects, Opened, ReadAt, Room, SegmentError, Workspace};
 use crate::source::{Source, read_exact_at};
 use crate::{FileError, Operation, Refusal};
 
@@ -25,6 +25,9 @@ pub(super) struct TreeOutput {
     /// True if whole pages of zeros become holes.
     pub(super) leaves_holes: bool,
 }
+
+/// Of a longer file, in bytes, an existing output is refused before the work and not after it.
+const LONG: u64 = 1 << 20;
 
 impl Draft for TreeOutput {
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), FileError> {
@@ -93,13 +96,15 @@ impl Objects for TreeWork<'_> {
         source: &Source,
     ) -> Result<Option<TreeOutput>, FileError> {
         let Some(target) = &directory.target else { return Ok(None) };
-        self.refuse_existing(target, item)?;
         let (mode, created) = self.metadata.creation_mode(source.status());
         let inherited = target.inherited;
         let at_first = inherited.mode_at_first(mode);
         let named = self.named(directory, item);
         let create = || self.outputs.create(target.clone(), &item.target, at_first);
         let file = Arc::new(self.in_target(directory, create).map_err(&named)?);
+        if source.length() > LONG {
+            self.refuse_existing(target, item)?;
+        }
         let granted = self.metadata.settle(inherited, file.as_fd().as_fd(), source.status());
         let granted = granted.map_err(&named)?;
         let created = (file.has_its_mode() && at_first == mode).then_some(created);
