@@ -45,6 +45,6 @@ mod tests {
         assert_eq!(check_blocks(48, 16), Ok(()));
         assert!(check_blocks(47, 16).is_err());
         let error = io::Error::from(check("an IV", 0, 16).unwrap_err());
-        assert!(error.to_string().contains("an IV of 0 bytes, where 16 are right"), "{error}");
+        assert!(error.to_string().contains("an IV of 0 bytes instead of 16"), "{error}");
     }
 }

@@ -254,7 +254,7 @@ mod tests {
         for probe in probes {
             let Probe::Underway(search) = probe else { panic!("no thread was started") };
             let words = words(search.wait(&|_| None, Some(Duration::from_secs(1))));
-            assert!(words.contains("did not answer within 1 s; where it is named"), "{words}");
+            assert!(words.contains("did not answer within 1 s; name it with --engine"), "{words}");
         }
         assert!(begun.elapsed() < Duration::from_secs(8), "they were waited for one by one");
         assert!(words(more.wait_in_a_list()).contains("known at once"));
