@@ -6,13 +6,14 @@ mod parcels;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use std::{env, thread};
 
 use evener_core::{
-    Cipher, Direction, Engine, EngineError, InPlaceJob, Iv, Job, Key, Outcome, Padding,
-    RecordLayout, Records, Session, SessionRequest, Verification,
+    Cipher, Description, Direction, Engine, EngineError, InPlaceJob, Iv, Job, Key, Offer, Outcome,
+    Padding, RecordLayout, Records, Session, SessionRequest, Shortcuts, Verification,
 };
 use evener_engines::faulty::{Fault, Faulty};
 use evener_engines::{Watch, guard};
@@ -242,6 +243,64 @@ fn every_kind_of_work_is_watched() {
         let error = session.process_in_place(&mut job).unwrap_err();
         assert!(matches!(error, EngineError::WrongResult { unverified: 0, .. }), "{error}");
         assert_eq!(data, [3; 64]);
+    }
+}
+
+/// OpenSSL with a count of the batches of jobs.
+struct Counting(Description, Arc<AtomicU64>);
+
+struct CountingSession(Box<dyn Session>, Arc<AtomicU64>);
+
+impl Engine for Counting {
+    fn description(&self) -> &Description {
+        &self.0
+    }
+
+    fn offer(&self, _: Cipher, _: Direction) -> Option<Offer> {
+        Some(Offer::new(1))
+    }
+
+    fn open(&self, request: &SessionRequest<'_>) -> Result<Box<dyn Session>, EngineError> {
+        Ok(Box::new(CountingSession(openssl().open(request)?, Arc::clone(&self.1))))
+    }
+}
+
+impl Session for CountingSession {
+    fn process(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
+        self.1.fetch_add(1, Ordering::SeqCst);
+        self.0.process(batch)
+    }
+
+    fn shortcuts(&mut self) -> Option<&mut dyn Shortcuts> {
+        Some(self)
+    }
+}
+
+impl Shortcuts for CountingSession {
+    fn process_records(&mut self, records: &mut Records<'_>) -> Result<(), EngineError> {
+        self.0.process_records(records)
+    }
+}
+
+#[test]
+fn records_that_nobody_checks_stay_records() {
+    for (every, are_jobs) in [(0, false), (1, true)] {
+        let batches = Arc::new(AtomicU64::new(0));
+        let counting = Arc::new(Counting(Description::cpu("counting"), Arc::clone(&batches)));
+        let watch = Watch { verify_every: Some(every), deadline: None, retreats: false };
+        let engine = guard(counting, openssl(), watch);
+        let (cipher, direction, key) = (Cipher::Aes128Cbc, Direction::Encrypt, key());
+        let request = SessionRequest { cipher, direction, key: Some(&key) };
+        let mut session = engine.open(&request).unwrap();
+        let before = batches.load(Ordering::SeqCst);
+        let layout = RecordLayout::packed(cipher, direction, Padding::None, 5, 32);
+        let (ivs, input, mut output) = ([1; 80], [2; 160], [0; 160]);
+        let mut records =
+            Records::new(cipher, direction, layout, &ivs, &input, &mut output).unwrap();
+        session.process_records(&mut records).unwrap();
+        assert_eq!(records.done(), 5);
+        assert_eq!(batches.load(Ordering::SeqCst) > before, are_jobs);
+        assert_eq!(engine.account().unwrap().jobs, 5);
     }
 }
 
