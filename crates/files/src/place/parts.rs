@@ -12,7 +12,7 @@ pub(super) struct Assembly {
     parts: Option<Parts>,
 }
 
-/// What has come of an object, for a store that takes parts in order.
+/// The bytes of an object so far, for a store that takes parts in order.
 struct Parts {
     /// The length of every part but the last, in bytes.
     length: usize,

@@ -1,4 +1,4 @@
-//! What the core needs of a place: its objects, open for reading and being written.
+//! The objects of a run, open for reading and being written, as the sealer needs them.
 
 use std::path::PathBuf;
 use std::sync::Arc;

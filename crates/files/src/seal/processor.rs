@@ -1,11 +1,11 @@
-//! Who has jobs done: a worker of a run, or an engine outside of one.
+//! Processing of jobs: by a worker of a run, or by an engine outside of one.
 
 use std::sync::Arc;
 
 use evener_core::{Cipher, Direction, Engine, EngineError, Job, Parcel, Session, SessionRequest};
 use evener_pipeline::Worker;
 
-/// Has jobs done that bring their own keys.
+/// Processes jobs that bring their own keys.
 pub(crate) trait Processor {
     /// As [`Session::process`].
     fn process(

@@ -25,7 +25,7 @@ pub(crate) enum Task<O: Objects> {
     Segments(Arc<Large<O>>, Range<u64>),
 }
 
-/// What a run does with its objects.
+/// The operation of a run, and its means.
 pub(crate) struct Request<'a> {
     pub(crate) operation: Operation,
     pub(crate) keys: &'a KeyRing,
