@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 use common::slow::Slow;
 use common::{bytes, cobblestone, every_key_ring, options};
 use evener_files::place::{Abilities, Blob, Entry, Fault, Memory, Name, Origin, Store, transfer};
-use evener_files::{Existing, FileError, KeyRing, Operation, OperationError, Options, Report};
+use evener_files::{
+    Existing, FileError, KeyRing, Operation, OperationError, Options, RandomAccess, Report,
+};
 
 fn name(path: impl AsRef<std::path::Path>) -> Name {
     Name::new(path).unwrap()
@@ -327,4 +329,29 @@ fn one_long_object_keeps_many_calls_in_flight() {
     println!("{calls} calls, {ratio:.1} at once");
     let most = origin.calls.most_in_flight.load(Ordering::SeqCst);
     assert!(most > 16, "{most} calls at once");
+}
+
+#[test]
+fn threads_share_random_access_to_an_object_of_any_place() {
+    let (plain, sealed, keys) = (objects(), Memory::new(), cobblestone());
+    perform(Operation::Encrypt, &keys, &plain, Some(&sealed), &options());
+    let far = Slow::new(sealed, Duration::ZERO, 8 << 20);
+    let (blob, _) = far.open(&name("below/7.enc"), &mut []).unwrap();
+    let engine = evener_engines::find("openssl").unwrap();
+    let opened = RandomAccess::of(blob, &keys, engine).unwrap();
+    let content = plain.get(&name("below/7")).unwrap();
+    assert_eq!(opened.len(), content.len() as u64);
+    thread::scope(|scope| {
+        for number in 0..4 {
+            let (opened, content) = (&opened, &content);
+            scope.spawn(move || {
+                for start in (number * 1000..content.len()).step_by(300_007) {
+                    let end = (start + 20_000).min(content.len());
+                    let mut part = vec![0; end - start];
+                    assert_eq!(opened.read_at(&mut part, start as u64).unwrap(), part.len());
+                    assert!(part == content[start..end]);
+                }
+            });
+        }
+    });
 }
