@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use super::cbc_lanes::{Keys, Shared};
 use super::first_rounds::{NEXT_ROUND, States};
-use super::gcm::{LONGEST_AAD, LONGEST_REST, Message, Tables, longest_rest};
+use super::gcm_message::{LONGEST_AAD, LONGEST_REST, Message, Tables, longest_rest};
 #[cfg(target_arch = "aarch64")]
 use super::ghash::Pair;
 #[cfg(target_arch = "x86_64")]

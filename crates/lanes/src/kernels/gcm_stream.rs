@@ -12,8 +12,9 @@ use zeroize::Zeroize;
 
 use super::cbc_lanes::{Keys, Shared};
 use super::first_rounds::{AnyCounters, FIRST_COUNTER, FirstRounds, SPAN, States};
-use super::gcm::{longest_rest, longest_rest_of, more_pads, subkey};
+use super::gcm::subkey;
 use super::gcm_long::{Hash, encrypt_chunk};
+use super::gcm_message::{longest_rest, longest_rest_of, more_pads};
 use super::ghash::{Powers, STRIDES, Sum};
 use super::rounds::{encrypt, is_straight};
 use super::schedule::SharedKeys;

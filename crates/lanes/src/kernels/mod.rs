@@ -30,6 +30,8 @@ mod gcm_entries;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod gcm_long;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod gcm_message;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod gcm_stream;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod ghash;

@@ -172,7 +172,7 @@ unsafe fn encrypt(keys: &Keys, mut next: impl FnMut() -> Option<Message>) {
         }
         // SAFETY: the caller's promise: no message has fewer than `run` blocks left, and idle lanes
         // have room for `run` blocks.
-        unsafe { sys::chain(keys, &mut chains, run) }
+        unsafe { sys::chain(keys.sliced(), &mut chains, run) }
         for left in &mut left {
             *left = left.saturating_sub(run);
         }

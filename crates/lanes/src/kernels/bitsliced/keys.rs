@@ -2,8 +2,9 @@
 //!
 //! The kernel itself computes SubWord, so there are no table look-ups.
 
-use super::LANES;
-use super::sys::{self, Eight};
+use zeroize::Zeroize;
+
+use super::{Eight, LANES, sys};
 use crate::kernels::vector::{BLOCK, wipe};
 
 /// Number of round keys of AES-256, the most of all key lengths.
@@ -59,7 +60,7 @@ impl Keys {
                 let sum = u32::from_ne_bytes(before) ^ u32::from_ne_bytes(*word);
                 *self.word(index, lane) = sum.to_ne_bytes();
             }
-            wipe_words(&mut words);
+            words.as_flattened_mut().zeroize();
         }
         // SAFETY: the caller's promise.
         unsafe { self.slice(keys.len()) }
@@ -95,9 +96,9 @@ impl Keys {
         }
     }
 
-    /// The round keys, and the number of rounds, which is one less than that of the keys.
-    pub(super) fn sliced(&self) -> (&[Eight], usize) {
-        (&self.sliced[..=self.rounds], self.rounds)
+    /// The round keys: one more than the cipher has rounds.
+    pub(super) fn sliced(&self) -> &[Eight] {
+        &self.sliced[..=self.rounds]
     }
 }
 
@@ -105,12 +106,6 @@ impl Drop for Keys {
     fn drop(&mut self) {
         wipe(self.sliced.as_flattened_mut());
     }
-}
-
-/// Zeroises words of keys.
-pub(super) fn wipe_words(words: &mut [[u8; WORD]]) {
-    use zeroize::Zeroize;
-    words.as_flattened_mut().zeroize();
 }
 
 /// Length of a word in bytes.

@@ -20,6 +20,7 @@ mod texts;
 
 use evener_core::{Cipher, Direction, Job, Mode};
 
+use super::vector::Block;
 use super::{Code, Room, State, mode_key, parallel, records};
 pub(super) use chains::LanesRoom;
 pub(super) use keys::Keys;
@@ -28,6 +29,9 @@ use texts::Bitsliced;
 
 /// Blocks processed at once, one for each bit of a byte.
 pub(super) const LANES: usize = 8;
+
+/// Eight blocks.
+type Eight = [Block; LANES];
 
 /// Returns whether the CPU has NEON according to Linux (`AT_HWCAP`; the bit is from `asm/hwcap.h`).
 pub(super) fn can_run() -> bool {

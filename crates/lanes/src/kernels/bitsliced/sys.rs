@@ -5,14 +5,12 @@
 
 use std::arch::global_asm;
 
-use super::LANES;
-use super::keys::Keys;
-use crate::kernels::vector::{BLOCK, Block};
+use zeroize::Zeroize;
+
+use super::{Eight, LANES};
+use crate::kernels::vector::BLOCK;
 
 global_asm!(include_str!("circuits.s"), include_str!("neon.s"), options(raw));
-
-/// Eight blocks.
-pub(super) type Eight = [Block; LANES];
 
 /// The positions of eight messages in CBC encryption.
 #[repr(C, align(16))]
@@ -47,14 +45,15 @@ unsafe extern "C" {
 /// Encrypts or decrypts eight blocks, reading all of them before it writes any.
 ///
 /// # Safety
-/// The CPU has NEON. Eight blocks may be read from `from`, and written to `to`.
-pub(super) unsafe fn process(cipher: Cipher, keys: &Keys, from: *const u8, to: *mut u8) {
-    let (sliced, rounds) = keys.sliced();
+/// The CPU has NEON. `keys` are at least two. Eight blocks may be read from `from`, and written to
+/// `to`.
+pub(super) unsafe fn process(cipher: Cipher, keys: &[Eight], from: *const u8, to: *mut u8) {
+    let rounds = keys.len() - 1;
     // SAFETY: the caller's promise; there are `rounds + 1` keys, of eight planes of 16 bytes each.
     unsafe {
         match cipher {
-            Cipher::Forward => evener_lanes_neon_encrypt(sliced.as_ptr(), rounds, from, to),
-            Cipher::Inverse => evener_lanes_neon_decrypt(sliced.as_ptr(), rounds, from, to),
+            Cipher::Forward => evener_lanes_neon_encrypt(keys.as_ptr(), rounds, from, to),
+            Cipher::Inverse => evener_lanes_neon_decrypt(keys.as_ptr(), rounds, from, to),
         }
     }
 }
@@ -71,7 +70,7 @@ pub(super) unsafe fn substitute(words: [[u8; 4]; LANES]) -> [[u8; 4]; LANES] {
     // SAFETY: the caller's promise; two keys and eight blocks exist.
     unsafe { evener_lanes_neon_encrypt(COMPLEMENT.0.as_ptr(), 1, place, place) }
     let rows = blocks.map(|block| [0, 1, 2, 3].map(|row| block[row][0]));
-    super::keys::wipe_words(blocks.as_flattened_mut());
+    blocks.as_flattened_mut().as_flattened_mut().zeroize();
     rows
 }
 
@@ -88,12 +87,11 @@ struct Complement([Eight; 2]);
 /// pointers. Each message's block is read before it is written.
 ///
 /// # Safety
-/// The CPU has NEON. This many blocks may be read and written at the addresses. Messages write to
-/// different places, or their output is not needed.
-pub(super) unsafe fn chain(keys: &Keys, chains: &mut Chains, blocks: usize) {
-    let (sliced, rounds) = keys.sliced();
+/// The CPU has NEON. `keys` are at least two. This many blocks may be read and written at the
+/// addresses. Messages write to different places, or their output is not needed.
+pub(super) unsafe fn chain(keys: &[Eight], chains: &mut Chains, blocks: usize) {
     // SAFETY: the caller's promise, and as in `process`.
-    unsafe { evener_lanes_neon_chain(sliced.as_ptr(), rounds, chains, blocks) }
+    unsafe { evener_lanes_neon_chain(keys.as_ptr(), keys.len() - 1, chains, blocks) }
 }
 
 /// Writes the sum (exclusive or) of eight blocks and eight blocks. Two of each are read, and their

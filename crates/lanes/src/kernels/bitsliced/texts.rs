@@ -3,9 +3,9 @@
 
 use std::ptr;
 
-use super::LANES;
 use super::keys::Keys;
-use super::sys::{self, Cipher, Eight};
+use super::sys::{self, Cipher};
+use super::{Eight, LANES};
 use crate::kernels::parallel::{Kind, Mode, Text, Texts};
 use crate::kernels::vector::{BLOCK, Block, wipe};
 
@@ -94,19 +94,19 @@ impl Work<'_> {
         // SAFETY: the caller's promise; the arrays have eight blocks, and `before` one more.
         unsafe {
             match self.kind {
-                Kind::EcbEncrypt => sys::process(Cipher::Forward, self.keys, from, to),
-                Kind::EcbDecrypt => sys::process(Cipher::Inverse, self.keys, from, to),
+                Kind::EcbEncrypt => sys::process(Cipher::Forward, self.keys.sliced(), from, to),
+                Kind::EcbDecrypt => sys::process(Cipher::Inverse, self.keys.sliced(), from, to),
                 Kind::CbcDecrypt => {
                     let read = self.before[1..].as_mut_ptr().cast::<u8>();
                     ptr::copy_nonoverlapping(from, read, EIGHT);
-                    sys::process(Cipher::Inverse, self.keys, read, made);
+                    sys::process(Cipher::Inverse, self.keys.sliced(), read, made);
                     sys::add(to, made, self.before.as_ptr().cast());
                     self.before[0] = self.before[LANES];
                 }
                 Kind::Ctr => {
                     self.count();
                     let counters = self.counters.as_ptr().cast();
-                    sys::process(Cipher::Forward, self.keys, counters, made);
+                    sys::process(Cipher::Forward, self.keys.sliced(), counters, made);
                     sys::add(to, from, made);
                 }
             }
