@@ -137,24 +137,6 @@ const VERIFIED: u64 = 100;
 /// The steps from the usual nice value to the lowest one.
 const MOST_AHEAD: usize = 20;
 
-/// Prints a message on standard error, where a program's log begins. Prints nothing at the end of
-/// the process, since failures then come from that end.
-pub(crate) fn warn(text: &dyn std::fmt::Display) {
-    use std::io::Write;
-    if evener_engines::process_ends() {
-        return;
-    }
-    let _ = writeln!(std::io::stderr(), "evener: provider: {text}");
-}
-
-/// Prints a message once in a session, since each process finds the same faults in its
-/// configuration or its system.
-pub(crate) fn warn_once(text: &dyn std::fmt::Display) {
-    if crate::counters::is_first(&text.to_string()) {
-        warn(text);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -23,3 +23,4 @@ mod reasons;
 #[allow(unsafe_code)]
 mod sys;
 mod upcalls;
+mod warning;

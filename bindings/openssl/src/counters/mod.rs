@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use evener_core::Direction;
 
 use crate::config::Counting;
-pub(crate) use once::is_first;
+pub(crate) use once::warn_once;
 
 /// A line of the file: the counters of a process.
 #[repr(C)]
@@ -48,10 +48,13 @@ struct Sum {
 
 /// Applies the configuration.
 pub(crate) fn configure(counting: Counting) {
-    match counting {
-        Counting::Off => {}
+    let wanted = match counting {
+        Counting::Off => return,
         Counting::On => sys::want(None),
         Counting::At(path) => sys::want(Some(path)),
+    };
+    if let Err(trouble) = wanted {
+        warn_once(&trouble);
     }
 }
 

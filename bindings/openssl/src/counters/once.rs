@@ -6,14 +6,24 @@
 //! session, and the process that gave it. If several processes append the same message at once, the
 //! first one counts.
 
+use std::fmt::Display;
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Read, Seek, Write};
 
 use super::sys;
+use crate::warning::warn;
+
+/// Prints a warning once in a session, since each process finds the same faults in its
+/// configuration or its system.
+pub(crate) fn warn_once(text: &dyn Display) {
+    if is_first(&text.to_string()) {
+        warn(text);
+    }
+}
 
 /// Returns whether no process of the session has given this message; true if that can't be known.
-pub(crate) fn is_first(text: &str) -> bool {
+fn is_first(text: &str) -> bool {
     let mut hasher = DefaultHasher::new();
     (sys::session(), text).hash(&mut hasher);
     let said = || is_first_in(&mut sys::open_said(MOST)?, hasher.finish(), sys::process());

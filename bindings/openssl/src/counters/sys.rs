@@ -11,7 +11,6 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{LINES, Line, MAGIC, make_room, take, usual_place};
-use crate::config::warn_once;
 use crate::module;
 
 /// The lines of the file, mapped when the provider was loaded, and the program's name at that time:
@@ -26,29 +25,25 @@ const OFF: usize = 0;
 /// A line is to be taken.
 const WANTED: usize = 1;
 
-/// Starts counting in this file, or in the user's. Only the first file that opens is used.
-pub(super) fn want(place: Option<PathBuf>) {
+/// Starts counting in this file, or in the user's. Only the first file that opens is used. The
+/// error says which file doesn't open, and why.
+pub(super) fn want(place: Option<PathBuf>) -> Result<(), String> {
     if FILE.get().is_some() {
-        return;
+        return Ok(());
     }
     // SAFETY: the call only returns a number.
     let user = unsafe { libc::geteuid() };
     let place = place.unwrap_or_else(|| usual_place(user, has_own_directory(user)));
-    match map(&place, user) {
-        Ok(lines) => {
-            make_room(lines, lives);
-            if FILE.set((lines, program())).is_ok() {
-                // SAFETY: the handlers use atomic numbers and test for processes, and this library
-                // is never unloaded.
-                let is_set =
-                    unsafe { libc::pthread_atfork(Some(prepare), None, Some(forget)) } == 0;
-                STATE.store(if is_set { WANTED } else { OFF }, Ordering::Release);
-            }
-        }
-        Err(trouble) => {
-            warn_once(&format_args!("{}: nothing is counted: {trouble}", place.display()));
-        }
+    let lines = map(&place, user)
+        .map_err(|trouble| format!("{}: nothing is counted: {trouble}", place.display()))?;
+    make_room(lines, lives);
+    if FILE.set((lines, program())).is_ok() {
+        // SAFETY: the handlers use atomic numbers and test for processes, and this library is never
+        // unloaded.
+        let is_set = unsafe { libc::pthread_atfork(Some(prepare), None, Some(forget)) } == 0;
+        STATE.store(if is_set { WANTED } else { OFF }, Ordering::Release);
     }
+    Ok(())
 }
 
 /// Makes room before a fork: the child may not be allowed to test for processes, as sshd's are not.

@@ -9,7 +9,8 @@ use evener_lanes::{Kernel, available};
 mod sys;
 
 use crate::cipher::{Context, confidential};
-use crate::config::{Counting, Routing, warn_once};
+use crate::config::{Counting, Routing};
+use crate::counters::warn_once;
 use crate::upcalls::Core;
 use crate::{counters, module};
 

@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::config::warn;
+use crate::warning::warn;
 use evener_core::{Engine, EngineError};
 use evener_engines::{Watch, check_module, find_module, guard};
 use model::Processor;

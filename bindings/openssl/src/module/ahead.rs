@@ -7,7 +7,7 @@ use evener_core::shown_error;
 use rustix::process::{getpriority_process, setpriority_process};
 
 use super::SETTING;
-use crate::config::warn;
+use crate::warning::warn;
 
 /// Raises the calling thread's priority by the configured steps of the nice value, until this is
 /// dropped on the same thread. Threads that it starts meanwhile keep the raised priority.

@@ -22,9 +22,10 @@ use super::reference::Reference;
 use super::route::{Cost, NEVER, crossover};
 use super::sys::without_signals;
 use super::{Module, Task};
-use crate::config::{Routing, warn};
+use crate::config::Routing;
 use crate::machine;
 use crate::sys::random;
+use crate::warning::warn;
 
 /// Starts the thread. It ends with the process, or earlier if no module can be used.
 pub(super) fn start(

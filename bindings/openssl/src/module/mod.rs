@@ -32,8 +32,9 @@ use evener_core::{Cipher, Direction, EngineError, IgnorePoison, Key, Mode, Sessi
 use evener_engines::is_modules_thread;
 use evener_lanes::{Kernel, boxed};
 
-use crate::config::{Routing, warn};
+use crate::config::Routing;
 use crate::fork::OfProcess;
+use crate::warning::warn;
 pub(crate) use connection::Connection;
 pub(crate) use message::{InCbc, InGcm, Work};
 use route::{Delay, NEVER};
