@@ -8,8 +8,9 @@ use evener::format::FormatError;
 use evener::gate::GateError;
 use evener::keys::KeyError;
 use evener::{EngineError, Failure, FileError, MalformedGlob, Refusal, shown_error};
-use evener_cli::messages;
-pub(crate) use evener_cli::messages::{complain, end_by_broken_pipe};
+pub(crate) use evener_cli::end::end_by_broken_pipe;
+pub(crate) use evener_cli::messages::complain;
+use evener_cli::{end, messages};
 
 use crate::hints;
 
@@ -101,7 +102,7 @@ impl Trouble {
     /// output has gone, it prints nothing, like other programs.
     pub(crate) fn tell(&self) -> ExitCode {
         if let Trouble::Output(cause) = self {
-            return messages::output_failed(cause);
+            return end::output_failed(cause);
         }
         complain(self);
         ExitCode::from(if matches!(self, Trouble::Unmeasured(_)) { 1 } else { 2 })

@@ -4,6 +4,7 @@ use std::io;
 use std::process::ExitCode;
 
 use evener_cli::arguments::WRONG_USAGE;
+use evener_cli::end;
 use evener_cli::messages::{self, complain};
 use evener_lab::LabError;
 use evener_lab::processes::ProcessesError;
@@ -31,7 +32,7 @@ impl Trouble {
     pub(crate) fn tell(&self) -> ExitCode {
         match self {
             Trouble::Output(cause) | Trouble::Speed(SpeedError::Output(cause)) => {
-                messages::output_failed(cause)
+                end::output_failed(cause)
             }
             Trouble::Benchmark(LabError::Interrupted) => {
                 complain(self);

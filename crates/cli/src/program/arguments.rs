@@ -9,8 +9,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, FromArgMatches};
 use evener::shown;
 
-use crate::end;
-use crate::messages::{complain, output_failed};
+use crate::end::{self, output_failed};
+use crate::messages::complain;
 
 /// The words of the command line.
 pub struct Typed {

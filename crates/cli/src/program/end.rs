@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::thread;
 
 use evener_core::IgnorePoison;
+use signal_hook::consts::SIGPIPE;
 use signal_hook::low_level;
 
 use crate::messages;
@@ -16,7 +17,7 @@ use crate::witness::{self, Ending};
 pub fn now(status: ExitCode) -> ! {
     let status = match io::stdout().flush() {
         // Any other status was reported already, and so was the failed output.
-        Err(cause) if status == ExitCode::SUCCESS => messages::output_failed(&cause),
+        Err(cause) if status == ExitCode::SUCCESS => output_failed(&cause),
         _ => status,
     };
     // The standard library does not expose a status' number.
@@ -67,9 +68,26 @@ pub fn print_document(text: &str) -> io::Result<()> {
     output_file()?.write_all(text.as_bytes())
 }
 
+/// Reports an error of standard output and returns the exit status. If the reader of standard
+/// output has gone, the program ends without a message, like other programs.
+pub fn output_failed(error: &io::Error) -> ExitCode {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        end_by_broken_pipe();
+    }
+    messages::complain(&messages::words_of_output(error));
+    ExitCode::FAILURE
+}
+
+/// Ends the program as the signal for writing to a pipe without a reader would.
+pub fn end_by_broken_pipe() {
+    announce(Ending::Signal(SIGPIPE as u8), &[]);
+    // Returns only if the signal can't be raised; then the caller ends the program.
+    let _ = signal_hook::low_level::emulate_default_handler(SIGPIPE);
+}
+
 /// Tells the witness, if there is one, how the program ends now. Does not return if another thread
 /// ends the program.
-pub(crate) fn announce(ending: Ending, document: &[u8]) {
+fn announce(ending: Ending, document: &[u8]) {
     while !witness::say(ending, document) {
         thread::park();
     }

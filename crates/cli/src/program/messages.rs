@@ -2,15 +2,11 @@
 
 use std::fmt::Display;
 use std::io::{self, Write};
-use std::process::ExitCode;
 use std::sync::OnceLock;
 
 use evener::{shown_error, shown_text};
-use signal_hook::consts::SIGPIPE;
 
-use crate::end;
 use crate::sys::stdout_was_closed;
-use crate::witness::Ending;
 
 /// Prints a message with the program's name as prefix. Control characters are escaped, because the
 /// message may contain text of a device. Does nothing if standard error is closed.
@@ -28,23 +24,6 @@ pub fn print_line(text: &dyn Display) {
 pub fn words_of_output(error: &io::Error) -> String {
     let words = if stdout_was_closed() { "it is closed".to_owned() } else { shown_error(error) };
     format!("can't write to standard output: {words}")
-}
-
-/// Reports an error of standard output and returns the exit status. If the reader of standard
-/// output has gone, the program ends without a message, like other programs.
-pub fn output_failed(error: &io::Error) -> ExitCode {
-    if error.kind() == io::ErrorKind::BrokenPipe {
-        end_by_broken_pipe();
-    }
-    complain(&words_of_output(error));
-    ExitCode::FAILURE
-}
-
-/// Ends the program as the signal for writing to a pipe without a reader would.
-pub fn end_by_broken_pipe() {
-    end::announce(Ending::Signal(SIGPIPE as u8), &[]);
-    // Returns only if the signal can't be raised; then the caller ends the program.
-    let _ = signal_hook::low_level::emulate_default_handler(SIGPIPE);
 }
 
 /// Sets the program's name, once.

@@ -13,7 +13,7 @@ use rustix::process::{
     set_dumpable_behavior, waitid,
 };
 use signal_hook::consts::{
-    SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM, SIGTSTP, SIGXCPU,
+    SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGKILL, SIGPIPE, SIGQUIT, SIGTERM, SIGTSTP, SIGXCPU,
 };
 use signal_hook::iterator::backend::SignalDelivery;
 use signal_hook::iterator::exfiltrator::WithOrigin;
@@ -230,8 +230,11 @@ impl Watch {
         let printed = output_file().and_then(|mut output| output.write_all(document));
         self.is_over.store(false, Ordering::SeqCst);
         match printed {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                Ending::Signal(SIGPIPE as u8)
+            }
             Err(error) => {
-                messages::output_failed(&error);
+                messages::complain(&messages::words_of_output(&error));
                 Ending::Status(NOT_DONE)
             }
             Ok(()) => ending,
