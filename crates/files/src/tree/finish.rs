@@ -13,7 +13,7 @@ use evener_pipeline::Courtesy;
 use rustix::fs::{Mode, Stat, fstat};
 
 use super::commit::Finished;
-use super::descent::{Descent, most_open};
+use super::descent::{Descent, Ways, most_open};
 use super::directory::Directory;
 use super::endpoints::Endpoints;
 use super::full;
@@ -46,10 +46,13 @@ pub(super) struct Visited {
 }
 
 impl Directories {
-    pub(super) fn visited(&self, directory: Visited) {
-        let identity = Identity::of(&directory.status);
-        self.sources.lock().ignore_poison().insert(identity);
-        self.visited.lock().ignore_poison().push(directory);
+    pub(super) fn visited(&self, directory: &Directory) {
+        self.sources.lock().ignore_poison().insert(directory.identity());
+        self.visited.lock().ignore_poison().push(Visited {
+            location: directory.location.clone(),
+            status: directory.status,
+            target: directory.target.as_ref().map(|made| (made.identity, made.is_new)),
+        });
     }
 
     fn with_visited(&self, look: impl FnOnce(&[Visited])) {
@@ -169,19 +172,15 @@ impl TreeWork<'_> {
     /// `Existing::Resume` also of those that an interrupted run may have made, and with
     /// `Existing::Update` of all. `path` is the user's name for the target.
     fn finish_directories(&self, root: &Directory, path: &Path) {
-        let Some(target) = &root.target else { return };
         let visited = self.directories.visited.lock().ignore_poison();
         let is_concerned = |directory: &&Visited| {
             let is_new = directory.target.is_some_and(|(_, is_new)| is_new);
             self.options.existing.resumes() || self.options.existing.updates() || is_new
         };
-        let follow = self.options.follow_symlinks;
-        let ways = || {
-            let sources = Descent::new(root.source.as_fd(), follow);
-            (sources, Descent::new(target.as_fd(), false))
-        };
-        let finish = |(sources, targets): &mut (Descent<'_>, Descent<'_>), directory: &&Visited| {
-            let below = &directory.location;
+        let finish = |ways: &mut Option<Ways<'_>>, directory: &&Visited| {
+            let (Some(Ways { sources, targets }), below) = (ways, &directory.location) else {
+                return;
+            };
             match open_source(sources, directory) {
                 Err(error) => self.record.failed(&below.path(), error),
                 Ok(source) => {
@@ -204,9 +203,10 @@ impl TreeWork<'_> {
         let shares_cores = self.options.courtesy != Courtesy::default();
         let threads = if shares_cores { 1 } else { self.workers };
         let threads = threads.min(MOST_OPEN / (2 * most_open(deepest.unwrap_or(0)).max(1)));
-        for_each(&open, threads.min(open.len() / DIRECTORIES_FOR_A_THREAD), ways, finish);
+        let threads = threads.min(open.len() / DIRECTORIES_FOR_A_THREAD);
+        for_each(&open, threads, || root.ways(), finish);
         // The deepest first.
-        let mut ways = ways();
+        let mut ways = root.ways();
         others.iter().rev().for_each(|directory| finish(&mut ways, directory));
     }
 
