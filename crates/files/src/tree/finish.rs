@@ -21,10 +21,11 @@ use super::open::TreeOutput;
 use super::resume::has_time_of;
 use super::work::TreeWork;
 use crate::Operation;
+use crate::Refusal::{self, OutputDirectoryMoved, SourceDirectoryMoved};
 use crate::identity::{Identity, permissions};
 use crate::location::Location;
 use crate::seal::{Blob, Done, Workspace, compare};
-use crate::{FileError, Refusal, Report};
+use crate::{FileError, Report};
 
 /// The directories visited, whose metadata is set when everything in them is done.
 #[derive(Default)]
@@ -181,12 +182,11 @@ impl TreeWork<'_> {
             let (Some(Ways { sources, targets }), below) = (ways, &directory.location) else {
                 return;
             };
-            match open_source(sources, directory) {
+            let itself = (below, Identity::of(&directory.status));
+            match open_again(sources, itself, "open the directory again", SourceDirectoryMoved) {
                 Err(error) => self.record.failed(&below.path(), error),
-                Ok(source) => {
-                    let finished = open_target(targets, directory)
-                        .and_then(|output| self.finish_directory(directory, source, output));
-                    if let Err(error) = finished {
+                Ok((source, _)) => {
+                    if let Err(error) = self.finish_directory(directory, source, targets) {
                         self.record.failed_of(full(path, &below.path()), error);
                     }
                 }
@@ -214,11 +214,14 @@ impl TreeWork<'_> {
         &self,
         directory: &Visited,
         source: BorrowedFd<'_>,
-        (output, there): (BorrowedFd<'_>, Stat),
+        targets: &mut Descent<'_>,
     ) -> Result<(), FileError> {
         let Visited { location, status, target } = directory;
+        let (counterpart, is_new) = target.ok_or(OutputDirectoryMoved)?;
+        let action = "set the output directory's metadata";
+        let counterpart = (location, counterpart);
+        let (output, there) = open_again(targets, counterpart, action, OutputDirectoryMoved)?;
         let is_root = location.is_root();
-        let is_new = target.is_some_and(|(_, is_new)| is_new);
         let granted = self.metadata.granted(&there, status);
         // If there is nothing to do, the target may be read-only.
         if !is_new
@@ -257,32 +260,20 @@ impl TreeWork<'_> {
     }
 }
 
-/// Opens a directory of the source again.
-fn open_source<'a>(
-    sources: &'a mut Descent<'_>,
-    directory: &Visited,
-) -> Result<BorrowedFd<'a>, FileError> {
-    let system = FileError::system("open the directory again");
-    let source = sources.to(&directory.location).map_err(&system)?;
-    let there = fstat(source).map_err(&system)?;
-    match Identity::of(&there) == Identity::of(&directory.status) {
-        true => Ok(source),
-        false => Err(Refusal::SourceDirectoryMoved.into()),
-    }
-}
-
-/// Opens its counterpart, and returns its status too.
-fn open_target<'a>(
-    targets: &'a mut Descent<'_>,
-    directory: &Visited,
+/// Opens a directory of either tree again, and returns its status too. `moved` is the error if it
+/// is another one now.
+fn open_again<'a>(
+    way: &'a mut Descent<'_>,
+    (location, expected): (&Arc<Location>, Identity),
+    action: &'static str,
+    moved: Refusal,
 ) -> Result<(BorrowedFd<'a>, Stat), FileError> {
-    let system = FileError::system("set the output directory's metadata");
-    let output = targets.to(&directory.location).map_err(&system)?;
-    let there = fstat(output).map_err(&system)?;
-    let counterpart = directory.target.as_ref().map(|(identity, _)| *identity);
-    match Some(Identity::of(&there)) == counterpart {
-        true => Ok((output, there)),
-        false => Err(Refusal::OutputDirectoryMoved.into()),
+    let system = FileError::system(action);
+    let directory = way.to(location).map_err(&system)?;
+    let there = fstat(directory).map_err(&system)?;
+    match Identity::of(&there) == expected {
+        true => Ok((directory, there)),
+        false => Err(moved.into()),
     }
 }
 

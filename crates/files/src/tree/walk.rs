@@ -182,6 +182,7 @@ impl Walk {
         Ok(Some(directory))
     }
 
+    /// Returns an open directory on the path.
     fn lead_to(&mut self, location: &Arc<Location>) -> Result<Arc<Directory>, FileError> {
         let Walk { root, way, path, .. } = self;
         let opened = way.to(location, |above, location| {
