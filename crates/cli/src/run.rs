@@ -1,18 +1,16 @@
 //! Carrying out a plan.
 
 use std::cell::RefCell;
-use std::collections::HashSet;
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use evener::format::FormatError;
 use evener::{
-    Control, Failure, FileError, Operation, OperationError, Rejection, Report, is_mount_list,
-    is_wrapped_key, shown_json,
+    Control, Failure, FileError, Operation, OperationError, Rejection, Report, has_files,
+    shown_json,
 };
 use evener_cli::streams;
 use evener_core::IgnorePoison;
@@ -312,31 +310,6 @@ fn has_done_named(plan: &Plan, source: &Path) -> bool {
     };
     let named = plan.selection.paths();
     !named.is_empty() && named.iter().all(is_done)
-}
-
-/// Returns whether a tree has files; those that Evener keeps beside encrypted ones count only with
-/// `all`. With `follow`, the targets of symbolic links count.
-fn has_files(directory: &Path, follow: bool, all: bool) -> bool {
-    let mut directories = vec![directory.to_owned()];
-    let mut seen = HashSet::new();
-    while let Some(directory) = directories.pop() {
-        // A directory that can't be read was reported as a failure.
-        for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
-            let path = entry.path();
-            let found = if follow { fs::metadata(&path) } else { entry.metadata() };
-            let Ok(metadata) = found else { continue };
-            if metadata.is_dir() {
-                // Links may form a circle.
-                if !follow || seen.insert((metadata.dev(), metadata.ino())) {
-                    directories.push(path);
-                }
-            } else if metadata.is_file() && (all || !is_wrapped_key(&path) && !is_mount_list(&path))
-            {
-                return true;
-            }
-        }
-    }
-    false
 }
 
 /// Names standard input and output in errors: `-` can be either.

@@ -90,7 +90,7 @@ pub use evener_files::{
     FileOutcome, KeyRing, Listed, Listener, Listing, MalformedGlob, MalformedPath, Notice,
     Operation, OperationError, Options, Progress, Protected, RandomAccess, Refusal, Report,
     Retirement, Selection, StreamSource, StreamTarget, SystemError, Total, Update, WorkerEffort,
-    is_mount_list, list, refuse_planted, takes_a_stream,
+    has_files, list, refuse_planted, takes_a_stream,
 };
 pub use evener_keys::{is_wrapped_key, is_wrapped_key_name, wrapped_key_name};
 

@@ -251,10 +251,6 @@ impl SystemError {
     pub(crate) fn is(self, errno: Errno) -> bool {
         self.0 == errno
     }
-
-    pub(crate) fn of(error: &io::Error) -> SystemError {
-        SystemError(Errno::from_io_error(error).unwrap_or(Errno::IO))
-    }
 }
 
 impl fmt::Display for SystemError {

@@ -7,7 +7,6 @@ use rustix::io::Errno;
 use rustix::path::Arg;
 
 use crate::FileError;
-use crate::error::IntoSystemError;
 
 /// A file's identity: its filesystem and its number there. It is unique only while the file exists
 /// or is open: numbers are reused.
@@ -54,9 +53,7 @@ impl Identity {
         match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(status) => Ok(Some(Identity::of(&status))),
             Err(Errno::NOENT) => Ok(None),
-            Err(errno) => {
-                Err(FileError::System { action: "look at its output", errno: errno.system() })
-            }
+            Err(errno) => Err(FileError::system("look at its output")(errno)),
         }
     }
 }

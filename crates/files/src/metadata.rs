@@ -180,7 +180,7 @@ impl Metadata {
     pub(crate) fn apply_to_link(
         &self,
         directory: BorrowedFd<'_>,
-        name: &CStr,
+        name: &OsStr,
         text: &CStr,
         status: &Stat,
     ) -> Result<bool, FileError> {

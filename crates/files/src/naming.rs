@@ -9,7 +9,6 @@ use rustix::fs::{AtFlags, FileType, Mode, Stat, fstat, lstat, stat, statat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use crate::error::IntoSystemError;
 use crate::{FileError, Refusal};
 
 pub(crate) use evener_keys::naming::{Naming, has_no_links, rename_to_free};
@@ -58,7 +57,7 @@ pub(crate) fn is_device(directory: BorrowedFd<'_>, path: &Path) -> bool {
 
 /// The error for a path that does not lead to a directory, with the part that is not one.
 pub(crate) fn cant_open_directory(path: &Path, errno: Errno) -> FileError {
-    let failed = FileError::System { action: "open the directory", errno: errno.system() };
+    let failed = FileError::system("open the directory")(errno);
     if !matches!(errno, Errno::NOTDIR | Errno::NOENT) {
         return failed;
     }
@@ -92,7 +91,7 @@ pub(crate) fn no_output_directory(parent: BorrowedFd<'_>, name: &OsStr, errno: E
             name: evener_core::shown(name).to_string(),
             kind: noun_of(kind),
         },
-        _ => FileError::System { action: "open its output directory", errno: errno.system() },
+        _ => FileError::system("open its output directory")(errno),
     }
 }
 
@@ -102,10 +101,7 @@ pub(crate) fn no_output_directory(parent: BorrowedFd<'_>, name: &OsStr, errno: E
 /// [`FileError::Refused`] when a stranger has put a link on the way into a common directory, such
 /// as /tmp, whether or not the kernel is set to refuse that.
 pub(crate) fn behind_links(path: &Path) -> Result<PathBuf, FileError> {
-    let failed = |errno: Errno| FileError::System {
-        action: "follow its symbolic links",
-        errno: errno.system(),
-    };
+    let failed = |errno: Errno| FileError::system("follow its symbolic links")(errno);
     let mut at = without_slash(path);
     let mut links = 0;
     while let Ok(text) = std::fs::read_link(&at) {

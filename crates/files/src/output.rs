@@ -13,7 +13,6 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, fcntl_dupfd_cloexec, pwrite, retry_on_intr};
 
-use crate::error::IntoSystemError;
 use crate::naming::{Naming, refuse_special, rename_to_free};
 use crate::temporary::{create_temporary, refuse_temporary, temporary_name};
 use crate::{FileError, Operation, Options, Protected, Refusal};
@@ -153,12 +152,7 @@ impl Outputs {
                 Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => {
                     self.nameless.store(false, Ordering::Relaxed);
                 }
-                Err(errno) => {
-                    return Err(FileError::System {
-                        action: "create its output",
-                        errno: errno.system(),
-                    });
-                }
+                Err(errno) => return Err(FileError::system("create its output")(errno)),
             }
         }
         let (file, temporary) = create_temporary(directory.as_fd())?;
@@ -258,23 +252,13 @@ impl<D: AsFd> Output<D> {
         let (mut bytes, mut offset) = (bytes, offset);
         while !bytes.is_empty() {
             match pwrite(&self.file, bytes, offset) {
-                Ok(0) => {
-                    return Err(FileError::System {
-                        action: "write its output",
-                        errno: Errno::IO.system(),
-                    });
-                }
+                Ok(0) => return Err(FileError::system("write its output")(Errno::IO)),
                 Ok(count) => {
                     bytes = &bytes[count..];
                     offset += count as u64;
                 }
                 Err(Errno::INTR) => {}
-                Err(errno) => {
-                    return Err(FileError::System {
-                        action: "write its output",
-                        errno: errno.system(),
-                    });
-                }
+                Err(errno) => return Err(FileError::system("write its output")(errno)),
             }
         }
         Ok(())
@@ -358,7 +342,7 @@ impl<D: AsFd> Output<D> {
     fn has_no_name(&self, outputs: &Outputs, errno: Errno) -> FileError {
         match errno {
             Errno::EXIST => outputs.taken(self.directory.as_fd(), &self.name),
-            errno => FileError::System { action: "give its output a name", errno: errno.system() },
+            errno => FileError::system("give its output a name")(errno),
         }
     }
 

@@ -6,7 +6,6 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, openat};
 use rustix::io::{Errno, pread, retry_on_intr};
 
-use crate::error::IntoSystemError;
 use crate::identity::{FileState, status_now};
 use crate::seal::{Blob, ReadAt};
 use crate::{FileError, Refusal};
@@ -35,7 +34,7 @@ impl Source {
         let file = opened.map_err(|errno| match errno {
             // A socket.
             Errno::NXIO => Refusal::NotRegular.into(),
-            errno => FileError::System { action: "open it", errno: errno.system() },
+            errno => FileError::system("open it")(errno),
         })?;
         let status = status_now(&file).map_err(FileError::system("read its status"))?;
         if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
@@ -71,7 +70,7 @@ impl Source {
         match retry_on_intr(|| pread(&self.file, &mut [0], 0)) {
             Ok(0) => Ok(()),
             Ok(_) => Err(FileError::WrongSize),
-            Err(errno) => Err(FileError::System { action: "read it", errno: errno.system() }),
+            Err(errno) => Err(FileError::system("read it")(errno)),
         }
     }
 }
@@ -113,9 +112,7 @@ pub(crate) fn read_exact_at(
                 offset += count as u64;
             }
             Err(Errno::INTR) => {}
-            Err(errno) => {
-                return Err(FileError::System { action: "read it", errno: errno.system() });
-            }
+            Err(errno) => return Err(FileError::system("read it")(errno)),
         }
     }
     Ok(())

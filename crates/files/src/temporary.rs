@@ -11,6 +11,7 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, retry_on_intr};
 
+use crate::entries::any_entry;
 use crate::naming::is_device;
 use crate::{FileError, Refusal};
 
@@ -27,15 +28,14 @@ pub(crate) fn rename_over(
 pub(crate) fn symlink_over(
     directory: BorrowedFd<'_>,
     text: &CStr,
-    name: &CStr,
+    name: &OsStr,
 ) -> Result<(), Errno> {
-    let name = Path::new(OsStr::from_bytes(name.to_bytes()));
     let mut renamed = Err(Errno::NOENT);
     // Another run's `sweep` may remove the new link, which can't be locked, before it has its name.
     for _ in 0..MOST_TRIES {
         let temporary = temporary_name();
         symlinkat(text, directory, &temporary)?;
-        renamed = rename_or_remove(directory, temporary.as_ref(), name);
+        renamed = rename_or_remove(directory, temporary.as_ref(), name.as_ref());
         if renamed != Err(Errno::NOENT) {
             break;
         }
@@ -59,17 +59,16 @@ fn rename_or_remove(directory: BorrowedFd<'_>, temporary: &Path, to: &Path) -> R
 /// are locked and stay. So do entries that only have such a name (a directory, a device), or can't
 /// be removed: they are in nobody's way.
 pub(crate) fn sweep(directory: BorrowedFd<'_>) -> Result<(), Errno> {
-    for entry in rustix::fs::Dir::read_from(directory)? {
-        let entry = entry?;
-        let name = entry.file_name();
+    any_entry(directory, |name, _| {
         if is_temporary_name(name.to_bytes())
             && let Some(_lock) = take_abandoned(directory, name)
         {
             // Another process may be quicker, or give the file its name.
             let _ = unlinkat(directory, name, AtFlags::empty());
         }
-    }
-    Ok(())
+        false
+    })
+    .map(drop)
 }
 
 /// Takes a temporary file that nobody uses. For a regular file, returns its lock too, which must be

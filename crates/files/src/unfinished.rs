@@ -10,15 +10,14 @@
 //! A directory that is made with less access than its final mode gives has the sticky bit, which
 //! nobody sets on a private directory: a run may be killed before the mark or the mode is set.
 
-use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-use rustix::fs::{Mode, RawDir, Stat, XattrFlags, fgetxattr, fremovexattr, fsetxattr, fstat};
+use rustix::fs::{Mode, Stat, XattrFlags, fgetxattr, fremovexattr, fsetxattr, fstat};
 use rustix::process::geteuid;
 
-use crate::FileError;
 use crate::identity::permissions;
 use crate::metadata::{Metadata, while_writable};
+use crate::{FileError, entries};
 
 impl Metadata {
     /// The mode for making a directory that has `at_first` until it gets another mark or `mode`.
@@ -74,15 +73,7 @@ impl Metadata {
 /// Returns whether a directory is empty. The name of a directory just made may lead to another one:
 /// whoever may write beside it can put one there. A directory with entries was not made now.
 pub(crate) fn is_empty(directory: &OwnedFd) -> Result<bool, FileError> {
-    let mut buffer = [MaybeUninit::uninit(); 1 << 10];
-    let mut entries = RawDir::new(directory, &mut buffer);
-    while let Some(entry) = entries.next() {
-        let entry = entry.map_err(FileError::system("read its output directory"))?;
-        if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+    entries::is_empty(directory).map_err(FileError::system("read its output directory"))
 }
 
 /// Marks a directory that was made writable and is to get this mode back.

@@ -11,7 +11,9 @@ use common::{
     assert_same_tree, bytes, cobblestone, every_key_ring, home, options, process, round_trip,
     snapshot,
 };
-use evener_files::{Control, Existing, Failure, FileError, Operation, Options, Report, measure};
+use evener_files::{
+    Control, Existing, Failure, FileError, Operation, Options, Report, has_files, measure,
+};
 
 fn encrypt(keys: &evener_files::KeyRing, from: &Path, to: &Path, options: &Options) -> Report {
     process(Operation::Encrypt, keys, from, Some(to), options).unwrap()
@@ -294,6 +296,24 @@ fn followed_links_lead_to_nothing_around_the_trees() {
         }
     }
     assert_eq!(fs::read_dir(&sealed).unwrap().count(), 2);
+}
+
+#[test]
+fn a_tree_without_files_is_told_from_one_with_files() {
+    let home = home();
+    let at = |name: &str| home.path().join(name);
+    let tree = at("tree");
+    fs::create_dir_all(tree.join("deep/er")).unwrap();
+    for circle in ["deep/er/up", "deep/up"] {
+        symlink("..", tree.join(circle)).unwrap();
+    }
+    assert!(!has_files(&at("none"), true, true) && !has_files(&tree, true, true));
+    fs::write(tree.join("deep/.evener-mounts"), b"evener-mounts:v1:whole\n").unwrap();
+    fs::write(tree.join("evener-key.age"), b"age-encryption.org/v1\n-> X25519 x\n").unwrap();
+    assert!(!has_files(&tree, true, false) && has_files(&tree, false, true));
+    fs::write(at("file"), b"content").unwrap();
+    symlink(at("file"), tree.join("deep/er/link")).unwrap();
+    assert!(!has_files(&tree, false, false) && has_files(&tree, true, false));
 }
 
 /// Enough directories that several threads finish them, and some that their owner can't write to:

@@ -8,7 +8,6 @@ use rustix::io::Errno;
 
 use super::processor::Processor;
 use super::trail::{Seen, Trail};
-use crate::error::IntoSystemError;
 use crate::{FileError, KeyRing};
 
 /// The length of each of a worker's buffers, in bytes, when the buffers of all `workers` may take
@@ -152,10 +151,7 @@ impl Workspace {
 /// When there is no memory for it.
 pub(crate) fn zeros(length: u64) -> Result<WipedBuffer, FileError> {
     let buffer = usize::try_from(length).ok().and_then(WipedBuffer::try_zeros);
-    buffer.ok_or_else(|| FileError::System {
-        action: "get memory for its chunks",
-        errno: Errno::NOMEM.system(),
-    })
+    buffer.ok_or_else(|| FileError::system("get memory for its chunks")(Errno::NOMEM))
 }
 
 #[cfg(test)]

@@ -13,7 +13,6 @@ use rustix::io::{Errno, retry_on_intr};
 
 use super::base64::{Base64, Encoder};
 use super::{PIPE_SIZE, StreamTarget};
-use crate::error::IntoSystemError;
 use crate::exposure::refuse_exposed;
 use crate::identity::Identity;
 use crate::metadata::umask;
@@ -130,10 +129,7 @@ impl<'t> Sink<'t> {
                     match rustix::io::write(descriptor, bytes) {
                         Ok(0) => {
                             let errno = Errno::IO;
-                            return Err(FileError::System {
-                                action: "write the output",
-                                errno: errno.system(),
-                            });
+                            return Err(FileError::system("write the output")(errno));
                         }
                         Ok(count) => bytes = &bytes[count..],
                         Err(Errno::INTR) => {}
@@ -143,12 +139,7 @@ impl<'t> Sink<'t> {
                             retry_on_intr(|| poll(&mut waiting, None))
                                 .map_err(FileError::system("wait for its output's reader"))?;
                         }
-                        Err(errno) => {
-                            return Err(FileError::System {
-                                action: "write the output",
-                                errno: errno.system(),
-                            });
-                        }
+                        Err(errno) => return Err(FileError::system("write the output")(errno)),
                     }
                 }
                 Ok(())

@@ -2,14 +2,15 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Mutex;
 
 use evener_core::IgnorePoison;
-use rustix::fs::{Mode, OFlags, Stat, fstatfs, openat};
+use rustix::fs::{Mode, OFlags, Stat, fstat, fstatfs, openat};
+use rustix::io::Errno;
 
-use super::endpoints::{each_above, place_of_target};
+use super::endpoints::place_of_target;
 use crate::identity::Identity;
 use crate::naming::behind_links;
 use crate::{FileError, Refusal};
@@ -28,22 +29,10 @@ pub(super) struct Around {
 impl Around {
     /// Finds the directories around a source, and around a target that may not exist yet.
     pub(super) fn of(source: BorrowedFd<'_>, target: Option<&Path>) -> Result<Around, FileError> {
-        let mut around = Around::default();
-        let source = source.try_clone_to_owned().map_err(|error| FileError::System {
-            action: "open the directory",
-            errno: crate::SystemError::of(&error),
-        })?;
-        let mut found = |directory: &Stat| {
-            around.source.insert(Identity::of(directory));
-            false
-        };
-        each_above(source, &mut found)?;
+        let mut around = Around { source: with_those_above(source)?, ..Around::default() };
         if let Some(target) = target {
             let (target, _) = place_of_target(&behind_links(target)?)?;
-            each_above(target, |directory| {
-                around.target.insert(Identity::of(directory));
-                false
-            })?;
+            around.target = with_those_above(target.as_fd())?;
         }
         Ok(around)
     }
@@ -83,6 +72,26 @@ impl Around {
         match is_of_kernel {
             false => Ok(()),
             true => Err(Refusal::LinkIntoKernel.into()),
+        }
+    }
+}
+
+/// A directory and all that contain it.
+pub(super) fn with_those_above(directory: BorrowedFd<'_>) -> Result<HashSet<Identity>, FileError> {
+    let (mut found, mut at) = (HashSet::new(), None::<OwnedFd>);
+    loop {
+        let here = at.as_ref().map_or(directory, OwnedFd::as_fd);
+        let status = fstat(here).map_err(FileError::system("read its status"))?;
+        if !found.insert(Identity::of(&status)) {
+            return Ok(found);
+        }
+        // Passing through a directory does not require permission to read it.
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        match openat(here, c"..", flags, Mode::empty()) {
+            Ok(above) => at = Some(above),
+            // It can't be compared, but the walk can't come from there either.
+            Err(Errno::ACCESS) => return Ok(found),
+            Err(errno) => return Err(FileError::system("open the directory")(errno)),
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use evener_core::shown;
@@ -14,12 +14,13 @@ use rustix::fs::{AtFlags, FileType, statat};
 use rustix::io::Errno;
 
 use super::Operation;
-use super::descent::Descent;
+use super::descent::{Descent, Ways};
 use super::directory::Directory;
 use super::endpoints::target_name;
 use super::finish::Visited;
-use super::listing::{Listing, beginning, look_up};
+use super::wanted::{beginning, look_up};
 use super::work::TreeWork;
+use crate::entries::Entries;
 use crate::location::Location;
 use crate::seal::opens_header;
 use crate::source::Source;
@@ -30,45 +31,36 @@ struct Pair<'a> {
     location: &'a Location,
     source: BorrowedFd<'a>,
     target: BorrowedFd<'a>,
-    wanted: Listing,
-    there: Listing,
+    wanted: Entries,
+    there: Entries,
 }
 
 impl TreeWork<'_> {
     /// Records conflicts in the target tree as failures.
     pub(super) fn find_clashes(&self, root: &Directory, visited: &[Visited]) {
-        let Some(target) = &root.target else { return };
-        let mut sources = Descent::new(root.source.as_fd(), self.options.follow_symlinks);
-        let mut targets = Descent::new(target.as_fd(), false);
+        let Some(ways) = &mut root.ways() else { return };
         for directory in visited.iter().filter(|directory| directory.target.is_some()) {
             if self.is_stopped() {
                 return;
             }
-            let location = &directory.location;
-            let system = FileError::system("read the directory again");
-            let (source, wanted) = match list(&mut sources, location) {
-                Ok(listed) => listed,
-                Err(errno) => {
-                    self.record.failed(&location.path(), system(errno));
-                    continue;
-                }
-            };
-            let (target, there) = match list(&mut targets, location) {
-                Ok(listed) => listed,
-                Err(errno) => {
-                    let path = self.target.clone().unwrap_or_default().join(location.path());
-                    self.record.failed_of(path, system(errno));
-                    continue;
-                }
-            };
-            let pair = Pair { location, source, target, wanted, there };
-            if let Err(error) = self.look_at(&pair) {
-                self.record.failed(&location.path(), error);
+            if let Err(error) = self.look_at(ways, &directory.location) {
+                self.record.failed(&directory.location.path(), error);
             }
         }
     }
 
-    fn look_at(&self, pair: &Pair<'_>) -> Result<(), FileError> {
+    fn look_at(&self, ways: &mut Ways<'_>, location: &Arc<Location>) -> Result<(), FileError> {
+        let system = FileError::system("read the directory again");
+        let (source, wanted) = list(&mut ways.sources, location).map_err(&system)?;
+        let (target, there) = match list(&mut ways.targets, location) {
+            Ok(listed) => listed,
+            Err(errno) => {
+                let path = self.target.clone().unwrap_or_default().join(location.path());
+                self.record.failed_of(path, system(errno));
+                return Ok(());
+            }
+        };
+        let pair = &Pair { location, source, target, wanted, there };
         if self.writes() {
             self.find_shared_files(pair)?;
             self.find_shared_directories(pair)?;
@@ -187,12 +179,7 @@ impl TreeWork<'_> {
     }
 
     fn takes(&self, pair: &Pair<'_>, name: &OsStr) -> bool {
-        let stem = match self.operation {
-            Operation::Encrypt => None,
-            operation => target_name(operation, name, &self.options.suffix),
-        };
-        let selection = &self.options.selection;
-        selection.takes_file(&selection.path_of(pair.location, stem.as_deref().unwrap_or(name)))
+        self.options.selection.takes_file(&self.choice().plain_path(pair.location, name))
     }
 
     fn fail_once(&self, pair: &Pair<'_>, name: &OsStr, error: FileError) {
@@ -206,7 +193,7 @@ impl TreeWork<'_> {
 fn list<'a>(
     way: &'a mut Descent<'_>,
     location: &Arc<Location>,
-) -> Result<(BorrowedFd<'a>, Listing), Errno> {
+) -> Result<(BorrowedFd<'a>, Entries), Errno> {
     let directory = way.to(location)?;
-    Ok((directory, Listing::of(directory)?))
+    Ok((directory, Entries::of(directory)?))
 }

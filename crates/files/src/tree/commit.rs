@@ -10,11 +10,10 @@ use rustix::io::Errno;
 
 use super::directory::{Directory, Made};
 use super::durable;
-use super::endpoints::{Endpoints, same_file};
+use super::endpoints::Endpoints;
 use super::names::check_published;
 use super::work::TreeWork;
 use crate::FileError;
-use crate::error::IntoSystemError;
 use crate::identity::Identity;
 use crate::output::Output;
 use crate::seal::Blob;
@@ -92,7 +91,7 @@ impl TreeWork<'_> {
         if let (true, Some(target)) = (self.is_durable() && self.writes(), &directory.target)
             && let Err(errno) = self.unless_unsupported(syncfs(target))
         {
-            let error = FileError::System { action: "sync the output", errno: errno.system() };
+            let error = FileError::system("sync the output")(errno);
             self.record.failed(&directory.location.path(), error);
         }
     }
@@ -221,7 +220,7 @@ impl TreeWork<'_> {
     fn fail_all(&self, batch: Vec<Finished>, action: &'static str, errno: Errno) {
         for finished in batch {
             let named = self.at_name(&finished.directory.location, &finished.target);
-            self.fail(&finished, named(FileError::System { action, errno: errno.system() }));
+            self.fail(&finished, named(FileError::system(action)(errno)));
         }
     }
 }
@@ -243,7 +242,7 @@ fn remove_source(finished: &Finished) -> Result<(), FileError> {
     let directory = &finished.directory.source;
     let there = statat(directory, &finished.name, AtFlags::SYMLINK_NOFOLLOW)
         .map_err(FileError::system("remove the source"))?;
-    if !same_file(&there, finished.source.status()) {
+    if Identity::of(&there) != Identity::of(finished.source.status()) {
         return Err(FileError::ChangedSince);
     }
     unlinkat(directory, &finished.name, AtFlags::empty())

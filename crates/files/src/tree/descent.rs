@@ -9,59 +9,71 @@ use rustix::io::Errno;
 use super::directory::open_directory;
 use crate::location::Location;
 
-/// The open directories on a path down: the last few, every other one of those above them, every
-/// fourth of those above these, and so on. A closed directory is opened again from the nearest open
-/// one above it. On the way up through all directories, each is so opened about three times,
-/// whether there are a thousand or a hundred thousand.
-pub(super) struct Open<T> {
-    /// The open directories by their depths below the root, which is not among them.
+/// A path down whose every step is a directory, without the root; it can lead to one directory after
+/// another. The last few are open, every other one of those above them, every fourth of those above
+/// these, and so on. A closed directory is opened again from the nearest open one above it. On the
+/// way up through all directories, each is so opened about three times, whether there are a
+/// thousand or a hundred thousand.
+pub(super) struct Way<T> {
+    steps: Vec<Arc<Location>>,
+    /// The open directories by their depths below the root.
     open: Vec<(usize, T)>,
-    /// The depth of the path.
-    depth: usize,
 }
 
-/// A path down whose every step is the name of a directory; it can lead to one directory after
-/// another.
-pub(crate) struct Descent<'t> {
+/// A path down to directories that are opened by their names alone.
+pub(super) struct Descent<'t> {
     root: BorrowedFd<'t>,
     /// True if a symbolic link in the place of a directory is followed.
     follow: bool,
-    /// The directories on the path, without the root.
-    way: Vec<Arc<Location>>,
-    open: Open<OwnedFd>,
+    way: Way<OwnedFd>,
 }
 
-impl<T> Default for Open<T> {
-    fn default() -> Open<T> {
-        Open { open: Vec::new(), depth: 0 }
-    }
+/// The paths down both trees.
+pub(super) struct Ways<'t> {
+    pub(super) sources: Descent<'t>,
+    pub(super) targets: Descent<'t>,
 }
 
-impl<T> Open<T> {
-    /// Enters a directory that was opened in the deepest one.
-    pub(super) fn enter(&mut self, opened: T) {
-        self.depth += 1;
-        self.push(self.depth, opened);
+impl<T> Way<T> {
+    pub(super) fn new() -> Way<T> {
+        Way { steps: Vec::new(), open: Vec::new() }
     }
 
-    /// Sets the depth: closes deeper directories; [`Open::deepest`] opens those still to be opened.
-    pub(super) fn lead_to(&mut self, depth: usize) {
-        while self.open.pop_if(|(open, _)| *open > depth).is_some() {}
-        self.depth = depth;
+    /// Enters a directory that was opened in the one to which the path leads.
+    pub(super) fn enter(&mut self, location: &Arc<Location>, opened: T) {
+        self.steps.push(location.clone());
+        self.push(self.steps.len(), opened);
     }
 
-    /// The deepest directory, or `None` for the root. `open` opens the closed directories on the
-    /// way there, each in the one above it.
-    pub(super) fn deepest<E>(
+    /// Leads to a directory; `None` is the root. `open` opens the closed directories on the way
+    /// there, each in the one above it.
+    pub(super) fn to<E>(
         &mut self,
-        mut open: impl FnMut(Option<&T>, usize) -> Result<T, E>,
+        location: &Arc<Location>,
+        mut open: impl FnMut(Option<&T>, &Arc<Location>) -> Result<T, E>,
     ) -> Result<Option<&T>, E> {
+        let mut down = Vec::new();
+        let mut at = location;
+        while let Some((above, _)) = at.above() {
+            if self.steps.get(at.depth() - 1).is_some_and(|there| Arc::ptr_eq(there, at)) {
+                break;
+            }
+            down.push(at.clone());
+            at = above;
+        }
+        self.steps.truncate(at.depth());
+        while self.open.pop_if(|(open, _)| *open > at.depth()).is_some() {}
+        self.steps.extend(down.into_iter().rev());
         let last = self.open.last().map_or(0, |(depth, _)| *depth);
-        for depth in last + 1..=self.depth {
-            let opened = open(self.open.last().map(|(_, above)| above), depth)?;
+        for depth in last + 1..=self.steps.len() {
+            let opened = open(self.deepest(), &self.steps[depth - 1])?;
             self.push(depth, opened);
         }
-        Ok(self.open.last().map(|(_, deepest)| deepest))
+        Ok(self.deepest())
+    }
+
+    fn deepest(&self) -> Option<&T> {
+        self.open.last().map(|(_, deepest)| deepest)
     }
 
     fn push(&mut self, depth: usize, opened: T) {
@@ -88,36 +100,33 @@ pub(super) fn most_open(depth: usize) -> usize {
 impl<'t> Descent<'t> {
     /// The path in a tree with this root. Unless `follow` allows it, the path follows no symbolic
     /// link, and so never leaves the tree.
-    pub(crate) fn new(root: BorrowedFd<'t>, follow: bool) -> Descent<'t> {
-        Descent { root, follow, way: Vec::new(), open: Open::default() }
+    pub(super) fn new(root: BorrowedFd<'t>, follow: bool) -> Descent<'t> {
+        Descent { root, follow, way: Way::new() }
     }
 
     /// Opens a directory of the tree. Directories beside or below each other take few steps.
     ///
     /// # Errors
     /// When a directory on the way can't be opened.
-    pub(crate) fn to(&mut self, location: &Arc<Location>) -> Result<BorrowedFd<'_>, Errno> {
-        let mut down = Vec::new();
-        let mut at = location;
-        while let Some((above, _)) = at.above() {
-            if self.way.get(at.depth() - 1).is_some_and(|there| Arc::ptr_eq(there, at)) {
-                break;
-            }
-            down.push(at.clone());
-            at = above;
-        }
-        self.way.truncate(at.depth());
-        self.open.lead_to(at.depth());
-        self.way.extend(down.into_iter().rev());
-        self.open.lead_to(self.way.len());
-        let Descent { root, follow, way, open } = self;
-        let opened = open.deepest(|above, depth| {
+    pub(super) fn to(&mut self, location: &Arc<Location>) -> Result<BorrowedFd<'_>, Errno> {
+        let Descent { root, follow, way } = self;
+        let opened = way.to(location, |above, location| {
             let above = above.map_or(*root, OwnedFd::as_fd);
-            let name = way.get(depth - 1).and_then(|location| location.above());
-            let (_, name) = name.ok_or(Errno::INVAL)?;
+            let (_, name) = location.above().ok_or(Errno::INVAL)?;
             open_directory(above, name, *follow)
         });
         Ok(opened?.map_or(*root, OwnedFd::as_fd))
+    }
+
+    /// As [`Descent::to`]; `None` if it is gone, or is no longer a directory.
+    pub(super) fn find(
+        &mut self,
+        location: &Arc<Location>,
+    ) -> Result<Option<BorrowedFd<'_>>, Errno> {
+        match self.to(location) {
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+            found => found.map(Some),
+        }
     }
 }
 
@@ -126,27 +135,33 @@ const NEAR: usize = 8;
 
 #[cfg(test)]
 mod tests {
+    use std::iter::successors;
+
     use super::*;
+
+    /// The directories of a path down, the root first.
+    fn path(depth: usize) -> Vec<Arc<Location>> {
+        let below = |above: &Arc<Location>| Some(Location::below(above, "d".as_ref()));
+        successors(Some(Location::root()), below).take(depth + 1).collect()
+    }
 
     /// Goes down to a depth and up again, one directory at a time. Returns the number of times that
     /// directories were opened on the way up, and the most that were open at once.
     fn down_and_up(depth: usize) -> (usize, usize) {
-        let mut open = Open::default();
-        let mut most = 0;
+        let (path, mut way, mut most) = (path(depth), Way::new(), 0);
         for at in 1..=depth {
-            open.enter(at);
-            most = most.max(open.open.len());
+            way.enter(&path[at], at);
+            most = most.max(way.open.len());
         }
         let mut opened = 0;
         for at in (0..depth).rev() {
-            open.lead_to(at);
-            let deepest = open.deepest(|above, depth| {
-                assert_eq!(above.copied().unwrap_or(0), depth - 1);
+            let deepest = way.to(&path[at], |above, location| {
+                assert_eq!(above.copied().unwrap_or(0), location.depth() - 1);
                 opened += 1;
-                Ok::<_, ()>(depth)
+                Ok::<_, ()>(location.depth())
             });
             assert_eq!(deepest, Ok((at > 0).then_some(&at)));
-            most = most.max(open.open.len());
+            most = most.max(way.open.len());
         }
         (opened, most)
     }
@@ -163,11 +178,16 @@ mod tests {
 
     #[test]
     fn a_way_that_was_not_opened_is_opened_when_it_is_needed() {
-        let mut open = Open::default();
-        open.lead_to(3);
-        assert_eq!(open.deepest(|_, depth| if depth < 3 { Ok(depth) } else { Err(()) }), Err(()));
-        assert_eq!(open.deepest(|above, depth| Err((above.copied(), depth))), Err((Some(2), 3)));
-        open.lead_to(2);
-        assert_eq!(open.deepest(|_, _| Err(())), Ok(Some(&2)));
+        let (path, mut way) = (path(3), Way::new());
+        let to_depth = |most| {
+            move |_: Option<&usize>, location: &Arc<Location>| match location.depth() {
+                depth if depth < most => Ok(depth),
+                _ => Err(()),
+            }
+        };
+        assert_eq!(way.to(&path[3], to_depth(3)), Err(()));
+        let failed = way.to(&path[3], |above, location| Err((above.copied(), location.depth())));
+        assert_eq!(failed, Err((Some(2), 3)));
+        assert_eq!(way.to(&path[2], to_depth(0)), Ok(Some(&2)));
     }
 }

@@ -2,15 +2,15 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, mkdirat, openat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, mkdirat, openat, statat};
 use rustix::io::Errno;
 
+use super::descent::{Descent, Ways};
 use super::names::Claims;
 use crate::FileError;
-use crate::error::IntoSystemError;
 use crate::identity::{Identity, permissions};
 use crate::inherited::Inherited;
 use crate::location::Location;
@@ -23,6 +23,8 @@ use crate::unfinished::is_empty;
 pub(super) struct Directory {
     /// The source directory.
     pub(super) source: OwnedFd,
+    /// Its status when it was opened.
+    pub(super) status: Stat,
     /// The target directory, which outputs share; `None` when nothing is written, or a plan finds
     /// none.
     pub(super) target: Option<Arc<Made>>,
@@ -65,6 +67,52 @@ impl Item {
 }
 
 impl Directory {
+    /// The root of the tree that a path leads to.
+    pub(super) fn at(path: &Path, follows: bool) -> Result<Directory, FileError> {
+        let opened = open_directory(CWD, path.as_os_str(), true);
+        Directory::root(opened.map_err(FileError::system("read the directory"))?, follows)
+    }
+
+    /// The root of a tree, or a single file's directory, without a target.
+    pub(super) fn root(source: OwnedFd, follows: bool) -> Result<Directory, FileError> {
+        Directory::of(source, Location::root(), follows)
+    }
+
+    /// A directory below this one, without a target.
+    pub(super) fn below(
+        &self,
+        source: OwnedFd,
+        location: &Arc<Location>,
+    ) -> Result<Directory, FileError> {
+        Directory::of(source, location.clone(), self.follows)
+    }
+
+    fn of(source: OwnedFd, location: Arc<Location>, follows: bool) -> Result<Directory, FileError> {
+        let status = fstat(&source).map_err(FileError::system("read its status"))?;
+        Ok(Directory { source, status, target: None, location, follows, claims: Arc::default() })
+    }
+
+    pub(super) fn identity(&self) -> Identity {
+        Identity::of(&self.status)
+    }
+
+    /// Its own identity, and that of its target.
+    pub(super) fn identities(&self) -> (Identity, Option<Identity>) {
+        (self.identity(), self.target.as_ref().map(|made| made.identity))
+    }
+
+    /// The paths down from the roots of both trees, of which this is one; `None` without a target.
+    pub(super) fn ways(&self) -> Option<Ways<'_>> {
+        let targets = Descent::new(self.target.as_ref()?.as_fd(), false);
+        Some(Ways { sources: Descent::new(self.source.as_fd(), self.follows), targets })
+    }
+
+    /// The status of the file to which a name in it leads.
+    pub(super) fn status_of(&self, name: &OsStr) -> Result<Stat, Errno> {
+        let flags = if self.follows { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
+        statat(&self.source, name, flags)
+    }
+
     /// A file's path below the root of the tree.
     pub(super) fn path_of(&self, name: &OsStr) -> PathBuf {
         self.location.path_of(name)
@@ -85,7 +133,7 @@ impl Made {
     pub(super) fn of(directory: OwnedFd, is_new: bool) -> Result<Made, FileError> {
         let status = fstat(&directory).map_err(FileError::system("read its status"))?;
         if FileType::from_raw_mode(status.st_mode) != FileType::Directory {
-            return Err(FileError::System { action: OPEN_OUTPUT, errno: Errno::NOTDIR.system() });
+            return Err(FileError::system(OPEN_OUTPUT)(Errno::NOTDIR));
         }
         let inherited = Inherited::from(directory.as_fd(), &status);
         let (identity, mode) = (Identity::of(&status), permissions(&status));
@@ -132,12 +180,7 @@ pub(super) fn make_below(
     let made = match mkdirat(parent, name, metadata.mode_to_make(at_first, mode)) {
         Ok(()) => true,
         Err(Errno::EXIST) => false,
-        Err(errno) => {
-            return Err(FileError::System {
-                action: "make its output directory",
-                errno: errno.system(),
-            });
-        }
+        Err(errno) => return Err(FileError::system("make its output directory")(errno)),
     };
     let directory = open_directory(parent, name, false)
         .map_err(|errno| no_output_directory(parent, name, errno))?;

@@ -10,20 +10,18 @@ use evener_core::shown;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, mkdirat, openat, statat};
 use rustix::io::Errno;
 
-use super::around::Around;
+use super::around::{Around, with_those_above};
 use super::directory::{Directory, Item, Made};
 use crate::access::may_make;
-use crate::error::IntoSystemError;
+use crate::identity::Identity;
 use crate::inherited::Inherited;
-use crate::location::Location;
 use crate::metadata::Metadata;
 use crate::naming::{
     behind_links, cant_open_directory, kind_of_name, no_output_directory, refuse_dangling,
     refuse_planted_directory,
 };
 use crate::unfinished::is_empty;
-use crate::{Failure, FileError, Options, Refusal};
-use crate::{Operation, SystemError};
+use crate::{Failure, FileError, Operation, Options, Refusal};
 
 /// The user's two paths, resolved.
 pub(super) enum Endpoints {
@@ -40,22 +38,15 @@ impl Endpoints {
         target: Option<&Path>,
         options: &Options,
     ) -> Result<Endpoints, Failure> {
-        let fail = |path: &Path, error| Failure { path: path.to_owned(), error };
-        let status = statat(CWD, source, AtFlags::empty()).map_err(|errno| {
-            fail(source, FileError::System { action: "open it", errno: errno.system() })
-        })?;
+        let status = statat(CWD, source, AtFlags::empty()).map_err(FileError::system("open it"));
+        let status = status.map_err(at(source))?;
         match FileType::from_raw_mode(status.st_mode) {
-            FileType::Directory => tree(source, &status, target, (metadata, options))
-                .map_err(|(path, e)| fail(path, e)),
-            FileType::RegularFile => {
-                file(operation, source, &status, target, options).map_err(|(path, e)| fail(path, e))
-            }
-            _ => Err(fail(source, Refusal::NeitherFileNorTree.into())),
+            FileType::Directory => tree(source, &status, target, (metadata, options)),
+            FileType::RegularFile => file(operation, source, &status, target, options),
+            _ => Err(at(source)(Refusal::NeitherFileNorTree.into())),
         }
     }
-}
 
-impl Endpoints {
     /// The directory to which files' paths are relative: the tree, or a single file's directory.
     pub(super) fn root<'p>(&self, source: &'p Path) -> &'p Path {
         match self {
@@ -114,29 +105,27 @@ pub(crate) fn no_target_name(name: &OsStr, suffix: &OsStr) -> FileError {
     }
 }
 
-fn tree<'p>(
-    source: &'p Path,
+/// For `map_err`: a failure of what a path leads to.
+fn at(path: &Path) -> impl Fn(FileError) -> Failure + '_ {
+    |error| Failure { path: path.to_owned(), error }
+}
+
+fn tree(
+    source: &Path,
     status: &Stat,
-    target: Option<&'p Path>,
+    target: Option<&Path>,
     (metadata, options): (&Metadata, &Options),
-) -> Result<Endpoints, (&'p Path, FileError)> {
-    let opened = open_directory(source).map_err(|error| (source, error))?;
-    let made = match target {
-        None => None,
-        Some(target) => {
-            let found = find_target(source, status, &opened, target, (metadata, options));
-            found.map_err(|error| (target, error))?
-        }
+) -> Result<Endpoints, Failure> {
+    let opened = open_directory(source).map_err(at(source))?;
+    let find = |target| {
+        let found = find_target(source, status, &opened, target, (metadata, options));
+        found.map_err(at(target))
     };
+    let made = target.map(find).transpose()?.flatten();
     let around = options.follow_symlinks.then(|| Around::of(opened.as_fd(), target)).transpose();
-    let around = around.map_err(|error| (source, error))?;
-    let root = Directory {
-        source: opened,
-        target: made.map(Arc::new),
-        location: Location::root(),
-        follows: options.follow_symlinks,
-        claims: Arc::default(),
-    };
+    let around = around.map_err(at(source))?;
+    let mut root = Directory::root(opened, options.follow_symlinks).map_err(at(source))?;
+    root.target = made.map(Arc::new);
     Ok(Endpoints::Tree { root: Arc::new(root), around })
 }
 
@@ -152,60 +141,65 @@ fn find_target(
         true => behind_links(target)?,
         false => without_link(target)?,
     };
-    refuse_inside(source, status, target)?;
-    refuse_around(source, opened, target)?;
+    refuse_nested(source, (status, opened), target)?;
     match options.dry_run {
         false => make_directory(target, status, (metadata, options)).map(Some),
         true => find_directory(target),
     }
 }
 
-fn file<'p>(
+fn file(
     operation: Operation,
-    source: &'p Path,
+    source: &Path,
     status: &Stat,
-    target: Option<&'p Path>,
+    target: Option<&Path>,
     options: &Options,
-) -> Result<Endpoints, (&'p Path, FileError)> {
-    refuse_source(source, status, options).map_err(|error| (source, error))?;
-    let (source_directory, name) = split(source).map_err(|error| (source, error))?;
-    let opened = open_directory(source_directory).map_err(|error| (source, error))?;
+) -> Result<Endpoints, Failure> {
+    refuse_source(source, status, options).map_err(at(source))?;
+    let (source_directory, name) = split(source).map_err(at(source))?;
+    let opened = open_directory(source_directory).map_err(at(source))?;
     let suffixed = target_name(operation, name, &options.suffix);
     let (opened_target, output_name) = match target {
         None => (None, suffixed.unwrap_or_default()),
         Some(target) if target.is_dir() => {
-            let behind = behind_links(target).map_err(|error| (target, error))?;
-            let opened = open_target(&behind).map_err(|error| (target, error))?;
-            refuse_planted_directory(opened.as_fd(), &behind).map_err(|error| (target, error))?;
-            let lacking = || (source, no_target_name(name, &options.suffix));
+            let opened = open_behind(target).map_err(at(target))?;
+            let lacking = || at(source)(no_target_name(name, &options.suffix));
             (Some((opened, target.to_owned())), suffixed.ok_or_else(lacking)?)
         }
         Some(target) => {
-            // The target of a link is replaced, not the link.
-            let behind = behind_links(target).map_err(|error| (target, error))?;
-            refuse_dangling(target).map_err(|error| (target, error))?;
-            let (directory, name) = split(&behind).map_err(|error| (target, error))?;
-            let opened = open_directory(directory).map_err(|error| (target, error))?;
-            let place = behind.parent().unwrap_or(Path::new("")).to_owned();
-            (Some((opened, place)), name.to_owned())
+            let (opened, place, name) = open_above(target).map_err(at(target))?;
+            (Some((opened, place)), name)
         }
     };
     if let Some((target, _)) = &opened_target {
-        refuse_same(status, target, &output_name).map_err(|error| (source, error))?;
+        refuse_same(status, target, &output_name).map_err(at(source))?;
     }
     let (opened_target, place) = opened_target.unzip();
     let made = opened_target.map(|directory| Made::of(directory, false)).transpose();
-    let made = made.map_err(|error| (target.unwrap_or(source), error))?;
-    let directory = Directory {
-        source: opened,
-        target: made.map(Arc::new),
-        location: Location::root(),
-        follows: true,
-        claims: Arc::default(),
-    };
+    let made = made.map_err(at(target.unwrap_or(source)))?;
+    let mut directory = Directory::root(opened, true).map_err(at(source))?;
+    directory.target = made.map(Arc::new);
     let item = Item::new(name, output_name);
     let length = u64::try_from(status.st_size).unwrap_or_default();
     Ok(Endpoints::File { directory: Arc::new(directory), item, length, target: place })
+}
+
+/// Opens the directory to which a path leads.
+fn open_behind(target: &Path) -> Result<OwnedFd, FileError> {
+    let behind = behind_links(target)?;
+    let opened = open_target(&behind)?;
+    refuse_planted_directory(opened.as_fd(), &behind)?;
+    Ok(opened)
+}
+
+/// Opens the directory of an output, and returns its path and the output's name. The target of a
+/// link is replaced, not the link.
+fn open_above(target: &Path) -> Result<(OwnedFd, PathBuf, OsString), FileError> {
+    let behind = behind_links(target)?;
+    refuse_dangling(target)?;
+    let (directory, name) = split(&behind)?;
+    let place = behind.parent().unwrap_or(Path::new("")).to_owned();
+    Ok((open_directory(directory)?, place, name.to_owned()))
 }
 
 /// A path whose last name is not a symbolic link. Later steps do not follow one that takes its
@@ -237,13 +231,11 @@ fn refuse_source(source: &Path, status: &Stat, options: &Options) -> Result<(), 
 /// Refuses an output that would replace its own source, under whatever name.
 fn refuse_same(source: &Stat, target: &OwnedFd, name: &OsStr) -> Result<(), FileError> {
     match statat(target, name, AtFlags::empty()) {
-        Ok(there) if same_file(&there, source) => {
+        Ok(there) if Identity::of(&there) == Identity::of(source) => {
             Err(Refusal::OutputIsSource(shown(name).to_string()).into())
         }
         Ok(_) | Err(Errno::NOENT | Errno::NAMETOOLONG) => Ok(()),
-        Err(errno) => {
-            Err(FileError::System { action: "look at its output", errno: errno.system() })
-        }
+        Err(errno) => Err(FileError::system("look at its output")(errno)),
     }
 }
 
@@ -267,7 +259,7 @@ fn open_target(path: &Path) -> Result<OwnedFd, FileError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     openat(CWD, path, flags, Mode::empty()).map_err(|errno| match errno {
         // It may still be made.
-        Errno::NOENT => FileError::System { action: "open the directory", errno: errno.system() },
+        Errno::NOENT => FileError::system("open the directory")(errno),
         errno => cant_open_directory(path, errno),
     })
 }
@@ -284,9 +276,7 @@ fn make_directory(
     let made = match mkdirat(CWD, path, metadata.mode_to_make(at_first, mode)) {
         Ok(()) => true,
         Err(Errno::EXIST) => false,
-        Err(errno) => {
-            return Err(FileError::System { action: "make the directory", errno: errno.system() });
-        }
+        Err(errno) => return Err(FileError::system("make the directory")(errno)),
     };
     let directory = open_target(path)?;
     refuse_planted_directory(directory.as_fd(), path)?;
@@ -320,32 +310,40 @@ fn inherited_at(path: &Path) -> Result<Inherited, FileError> {
 
 /// Finds the root of the target tree for a plan; `None` if it could be made.
 fn find_directory(path: &Path) -> Result<Option<Made>, FileError> {
-    match open_target(path) {
-        Ok(directory) => {
+    match place_of_target(path)? {
+        (directory, true) => {
             refuse_planted_directory(directory.as_fd(), path)?;
             Made::of(directory, false).map(Some)
         }
-        Err(FileError::System { errno, .. }) if errno.is(Errno::NOENT) => {
-            let parent = open_directory(split(path)?.0)?;
+        (parent, false) => {
             may_make(parent.as_fd()).map_err(FileError::system("make the directory"))?;
             Ok(None)
         }
-        Err(error) => Err(error),
     }
 }
 
-/// Refuses a target that is the source or is inside it, whatever links lead there: the walk would
-/// find its own outputs.
-fn refuse_inside(source: &Path, status: &Stat, target: &Path) -> Result<(), FileError> {
+/// Refuses a target that is the source, is inside it or contains it, whatever links lead there: the
+/// walk would find its own outputs, or an output could have the name of a source, or of an entry
+/// beside it.
+fn refuse_nested(
+    source: &Path,
+    (status, opened): (&Stat, &OwnedFd),
+    target: &Path,
+) -> Result<(), FileError> {
     let (at, is_there) = place_of_target(target)?;
     let there = fstat(&at).map_err(FileError::system("read its status"))?;
-    if is_there && same_file(&there, status) {
+    let (there, itself) = (Identity::of(&there), Identity::of(status));
+    if is_there && there == itself {
         return Err(Refusal::IsSource.into());
     }
-    match is_at_or_above(status, at)? {
-        true => Err(Refusal::InsideSource(shown(source).to_string()).into()),
-        false => Ok(()),
+    let name = || shown(source).to_string();
+    if with_those_above(at.as_fd())?.contains(&itself) {
+        return Err(Refusal::InsideSource(name()).into());
     }
+    if is_there && with_those_above(opened.as_fd())?.contains(&there) {
+        return Err(Refusal::AroundSource(name()).into());
+    }
+    Ok(())
 }
 
 /// Opens a target tree, or the directory in which it will be made; returns whether it exists.
@@ -356,65 +354,4 @@ pub(super) fn place_of_target(target: &Path) -> Result<(OwnedFd, bool), FileErro
         }
         opened => Ok((opened?, true)),
     }
-}
-
-/// Refuses a target that contains the source, whatever links lead there: an output could have the
-/// name of a source, or of an entry beside it.
-fn refuse_around(source: &Path, opened: &OwnedFd, target: &Path) -> Result<(), FileError> {
-    let status = match open_target(target) {
-        Ok(directory) => fstat(&directory).map_err(FileError::system("read its status"))?,
-        // Nothing is inside it yet.
-        Err(FileError::System { errno, .. }) if errno.is(Errno::NOENT) => return Ok(()),
-        Err(error) => return Err(error),
-    };
-    let opened = opened.try_clone().map_err(|error| FileError::System {
-        action: "open the directory",
-        errno: SystemError::of(&error),
-    })?;
-    if is_at_or_above(&status, opened)? {
-        return Err(Refusal::AroundSource(shown(source).to_string()).into());
-    }
-    Ok(())
-}
-
-/// Returns whether a directory is `below` or contains it.
-fn is_at_or_above(directory: &Stat, below: OwnedFd) -> Result<bool, FileError> {
-    each_above(below, |above| same_file(above, directory))
-}
-
-/// Examines a directory and each one that contains it, until one is found.
-pub(super) fn each_above(
-    below: OwnedFd,
-    mut is_found: impl FnMut(&Stat) -> bool,
-) -> Result<bool, FileError> {
-    let mut at = below;
-    loop {
-        let here = fstat(&at).map_err(FileError::system("read its status"))?;
-        if is_found(&here) {
-            return Ok(true);
-        }
-        // Passing through a directory does not require permission to read it.
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let parent = match openat(at.as_fd(), c"..", flags, Mode::empty()) {
-            Ok(parent) => parent,
-            // It can't be compared, but the walk can't come from there either.
-            Err(Errno::ACCESS) => return Ok(false),
-            Err(errno) => {
-                return Err(FileError::System {
-                    action: "open the directory",
-                    errno: errno.system(),
-                });
-            }
-        };
-        let above = fstat(&parent).map_err(FileError::system("read its status"))?;
-        if same_file(&above, &here) {
-            return Ok(false);
-        }
-        at = parent;
-    }
-}
-
-/// Returns whether two statuses belong to one file.
-pub(super) fn same_file(a: &Stat, b: &Stat) -> bool {
-    a.st_dev == b.st_dev && a.st_ino == b.st_ino
 }

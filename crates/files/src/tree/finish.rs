@@ -13,7 +13,7 @@ use evener_pipeline::Courtesy;
 use rustix::fs::{Mode, Stat, fstat};
 
 use super::commit::Finished;
-use super::descent::{Descent, most_open};
+use super::descent::{Descent, Ways, most_open};
 use super::directory::Directory;
 use super::endpoints::Endpoints;
 use super::full;
@@ -21,10 +21,11 @@ use super::open::TreeOutput;
 use super::resume::has_time_of;
 use super::work::TreeWork;
 use crate::Operation;
+use crate::Refusal::{self, OutputDirectoryMoved, SourceDirectoryMoved};
 use crate::identity::{Identity, permissions};
 use crate::location::Location;
 use crate::seal::{Blob, Done, Workspace, compare};
-use crate::{FileError, Refusal, Report};
+use crate::{FileError, Report};
 
 /// The directories visited, whose metadata is set when everything in them is done.
 #[derive(Default)]
@@ -46,10 +47,13 @@ pub(super) struct Visited {
 }
 
 impl Directories {
-    pub(super) fn visited(&self, directory: Visited) {
-        let identity = Identity::of(&directory.status);
-        self.sources.lock().ignore_poison().insert(identity);
-        self.visited.lock().ignore_poison().push(directory);
+    pub(super) fn visited(&self, directory: &Directory) {
+        self.sources.lock().ignore_poison().insert(directory.identity());
+        self.visited.lock().ignore_poison().push(Visited {
+            location: directory.location.clone(),
+            status: directory.status,
+            target: directory.target.as_ref().map(|made| (made.identity, made.is_new)),
+        });
     }
 
     fn with_visited(&self, look: impl FnOnce(&[Visited])) {
@@ -169,25 +173,20 @@ impl TreeWork<'_> {
     /// `Existing::Resume` also of those that an interrupted run may have made, and with
     /// `Existing::Update` of all. `path` is the user's name for the target.
     fn finish_directories(&self, root: &Directory, path: &Path) {
-        let Some(target) = &root.target else { return };
         let visited = self.directories.visited.lock().ignore_poison();
         let is_concerned = |directory: &&Visited| {
             let is_new = directory.target.is_some_and(|(_, is_new)| is_new);
             self.options.existing.resumes() || self.options.existing.updates() || is_new
         };
-        let follow = self.options.follow_symlinks;
-        let ways = || {
-            let sources = Descent::new(root.source.as_fd(), follow);
-            (sources, Descent::new(target.as_fd(), false))
-        };
-        let finish = |(sources, targets): &mut (Descent<'_>, Descent<'_>), directory: &&Visited| {
-            let below = &directory.location;
-            match open_source(sources, directory) {
+        let finish = |ways: &mut Option<Ways<'_>>, directory: &&Visited| {
+            let (Some(Ways { sources, targets }), below) = (ways, &directory.location) else {
+                return;
+            };
+            let itself = (below, Identity::of(&directory.status));
+            match open_again(sources, itself, "open the directory again", SourceDirectoryMoved) {
                 Err(error) => self.record.failed(&below.path(), error),
-                Ok(source) => {
-                    let finished = open_target(targets, directory)
-                        .and_then(|output| self.finish_directory(directory, source, output));
-                    if let Err(error) = finished {
+                Ok((source, _)) => {
+                    if let Err(error) = self.finish_directory(directory, source, targets) {
                         self.record.failed_of(full(path, &below.path()), error);
                     }
                 }
@@ -204,9 +203,10 @@ impl TreeWork<'_> {
         let shares_cores = self.options.courtesy != Courtesy::default();
         let threads = if shares_cores { 1 } else { self.workers };
         let threads = threads.min(MOST_OPEN / (2 * most_open(deepest.unwrap_or(0)).max(1)));
-        for_each(&open, threads.min(open.len() / DIRECTORIES_FOR_A_THREAD), ways, finish);
+        let threads = threads.min(open.len() / DIRECTORIES_FOR_A_THREAD);
+        for_each(&open, threads, || root.ways(), finish);
         // The deepest first.
-        let mut ways = ways();
+        let mut ways = root.ways();
         others.iter().rev().for_each(|directory| finish(&mut ways, directory));
     }
 
@@ -214,11 +214,14 @@ impl TreeWork<'_> {
         &self,
         directory: &Visited,
         source: BorrowedFd<'_>,
-        (output, there): (BorrowedFd<'_>, Stat),
+        targets: &mut Descent<'_>,
     ) -> Result<(), FileError> {
         let Visited { location, status, target } = directory;
+        let (counterpart, is_new) = target.ok_or(OutputDirectoryMoved)?;
+        let action = "set the output directory's metadata";
+        let counterpart = (location, counterpart);
+        let (output, there) = open_again(targets, counterpart, action, OutputDirectoryMoved)?;
         let is_root = location.is_root();
-        let is_new = target.is_some_and(|(_, is_new)| is_new);
         let granted = self.metadata.granted(&there, status);
         // If there is nothing to do, the target may be read-only.
         if !is_new
@@ -257,32 +260,20 @@ impl TreeWork<'_> {
     }
 }
 
-/// Opens a directory of the source again.
-fn open_source<'a>(
-    sources: &'a mut Descent<'_>,
-    directory: &Visited,
-) -> Result<BorrowedFd<'a>, FileError> {
-    let system = FileError::system("open the directory again");
-    let source = sources.to(&directory.location).map_err(&system)?;
-    let there = fstat(source).map_err(&system)?;
-    match Identity::of(&there) == Identity::of(&directory.status) {
-        true => Ok(source),
-        false => Err(Refusal::SourceDirectoryMoved.into()),
-    }
-}
-
-/// Opens its counterpart, and returns its status too.
-fn open_target<'a>(
-    targets: &'a mut Descent<'_>,
-    directory: &Visited,
+/// Opens a directory of either tree again, and returns its status too. `moved` is the error if it
+/// is another one now.
+fn open_again<'a>(
+    way: &'a mut Descent<'_>,
+    (location, expected): (&Arc<Location>, Identity),
+    action: &'static str,
+    moved: Refusal,
 ) -> Result<(BorrowedFd<'a>, Stat), FileError> {
-    let system = FileError::system("set the output directory's metadata");
-    let output = targets.to(&directory.location).map_err(&system)?;
-    let there = fstat(output).map_err(&system)?;
-    let counterpart = directory.target.as_ref().map(|(identity, _)| *identity);
-    match Some(Identity::of(&there)) == counterpart {
-        true => Ok((output, there)),
-        false => Err(Refusal::OutputDirectoryMoved.into()),
+    let system = FileError::system(action);
+    let directory = way.to(location).map_err(&system)?;
+    let there = fstat(directory).map_err(&system)?;
+    match Identity::of(&there) == expected {
+        true => Ok((directory, there)),
+        false => Err(moved.into()),
     }
 }
 

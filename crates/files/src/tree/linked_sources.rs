@@ -5,14 +5,13 @@
 //! file are checked before one is removed.
 
 use std::collections::HashMap;
-use std::os::fd::AsFd;
 use std::sync::Mutex;
 
 use evener_core::{IgnorePoison, shown};
 use rustix::fs::{AtFlags, syncfs, unlinkat};
 
 use super::commit::Finished;
-use super::descent::Descent;
+use super::descent::{Descent, Ways};
 use super::endpoints::Endpoints;
 use super::links::Name;
 use super::work::TreeWork;
@@ -84,8 +83,7 @@ impl TreeWork<'_> {
             files.into_values().flatten().for_each(|source| count(&source));
             return links;
         }
-        let sources = &mut Descent::new(root.source.as_fd(), false);
-        let targets = &mut Descent::new(target.as_fd(), false);
+        let Some(Ways { sources, targets }) = &mut root.ways() else { return 0 };
         let synced =
             syncfs(target).map_err(FileError::system("sync its output, so its source was kept"));
         for names in files.into_values() {

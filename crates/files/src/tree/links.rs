@@ -5,27 +5,27 @@
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::iter;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use evener_core::{IgnorePoison, shown, shown_error};
-use rustix::fs::{AtFlags, FileType, Stat, linkat, statat, unlinkat};
+use evener_core::{IgnorePoison, shown};
+use rustix::fs::{AtFlags, FileType, Stat, statat};
 use rustix::io::Errno;
 
-use super::descent::Descent;
+use super::descent::{Descent, Ways};
 use super::directory::{Directory, Item, Made};
 use super::endpoints::Endpoints;
+use super::link::{Attempt, Link, OTHER_NUMBER};
 use super::names::{Claims, has_entry};
 use super::resume::difference;
 use super::work::TreeWork;
 use crate::identity::{FileState, Identity};
 use crate::location::Location;
-use crate::naming::{has_no_links, noun_of};
+use crate::naming::noun_of;
 use crate::seal::Feed;
 use crate::source::Source;
-use crate::temporary::{MOST_TRIES, rename_over, temporary_name};
 use crate::{FileError, Refusal};
 
 /// The files with several names that were found so far.
@@ -75,13 +75,6 @@ pub(super) struct Further {
     first: usize,
     /// The outputs in its own directory.
     claims: Arc<Claims>,
-}
-
-/// The outcome of a further name.
-enum Linked {
-    Made,
-    /// It can't be linked, for this reason.
-    Apart(String),
 }
 
 /// A name of a file, on both sides: in directories at the same location below the roots.
@@ -183,7 +176,7 @@ impl TreeWork<'_> {
             let location = &further.name.location;
             let make = || self.make_link(from, into, &further.name, first);
             match self.in_target_at(root, (location, location), make) {
-                Ok(Linked::Made) => match (self.options.remove_source, first.output) {
+                Ok(None) => match (self.options.remove_source, first.output) {
                     (true, Some(output)) => {
                         self.linked_sources.add_link(further.name, first.state, output);
                     }
@@ -192,7 +185,7 @@ impl TreeWork<'_> {
                         linked += 1;
                     }
                 },
-                Ok(Linked::Apart(why)) => {
+                Ok(Some(why)) => {
                     reason.get_or_insert(why);
                     apart.push(further);
                 }
@@ -216,11 +209,9 @@ impl TreeWork<'_> {
         feed: &Feed<'_, Self>,
     ) {
         let (Endpoints::Tree { root, .. } | Endpoints::File { directory: root, .. }) = endpoints;
-        let Some(target) = &root.target else { return };
-        let sources = &mut Descent::new(root.source.as_fd(), self.options.follow_symlinks);
-        let targets = &mut Descent::new(target.as_fd(), false);
+        let Some(ways) = &mut root.ways() else { return };
         for Further { name, claims, .. } in apart {
-            match self.open_again(sources, targets, &name, claims) {
+            match self.open_again(root, ways, &name, claims) {
                 Ok((directory, item)) => feed.push(directory, vec![item]),
                 Err(error) => self.record.failed_file(&name.source(), error),
             }
@@ -230,8 +221,8 @@ impl TreeWork<'_> {
     /// Opens the directories of a name again.
     fn open_again(
         &self,
-        sources: &mut Descent<'_>,
-        targets: &mut Descent<'_>,
+        root: &Directory,
+        Ways { sources, targets }: &mut Ways<'_>,
         name: &Name,
         claims: Arc<Claims>,
     ) -> Result<(Arc<Directory>, Item), FileError> {
@@ -242,22 +233,20 @@ impl TreeWork<'_> {
         let system = FileError::system("open the directory again");
         let source = again(sources).map_err(&system)?;
         let made = Made::of(again(targets).map_err(&system)?, false)?;
-        let is_source = Identity::of_open(source.as_fd()).map(|it| self.directories.is_source(it));
-        if !self.directories.is_target(made.identity) || is_source != Ok(true) {
+        let mut directory = root.below(source, &name.location)?;
+        let is_source = self.directories.is_source(directory.identity());
+        if !is_source || !self.directories.is_target(made.identity) {
             return Err(Refusal::DirectoryMoved.into());
         }
-        let target = Some(Arc::new(made));
-        let (location, follows) = (name.location.clone(), self.options.follow_symlinks);
-        let item = Item::new(&name.source, name.target.clone());
-        Ok((Arc::new(Directory { source, target, location, follows, claims }), item))
+        (directory.target, directory.claims) = (Some(Arc::new(made)), claims);
+        Ok((Arc::new(directory), Item::new(&name.source, name.target.clone())))
     }
 
     /// The dry run of [`TreeWork::make_links`].
     fn plan_links(&self, root: &Directory, further: &[Further]) -> u64 {
-        let target = root.target.as_ref();
-        let mut targets = target.map(|target| Descent::new(target.as_fd(), false));
+        let mut ways = root.ways();
         let mut exists = |name: &Name| {
-            let directory = targets.as_mut()?.to(&name.location).ok()?;
+            let directory = ways.as_mut()?.targets.to(&name.location).ok()?;
             let there = statat(directory, &name.target, AtFlags::SYMLINK_NOFOLLOW).ok()?;
             Some(refuse_directory(&there, &name.target))
         };
@@ -265,7 +254,7 @@ impl TreeWork<'_> {
         for Further { name, .. } in further {
             match exists(name) {
                 Some(Err(error)) => self.record.failed_file(&name.source(), error),
-                Some(Ok(())) if !self.may_replace() => {
+                Some(Ok(())) if !self.may_find_outputs() => {
                     let target = shown(&name.target()).to_string();
                     self.record.failed_file(&name.source(), FileError::Taken(target));
                 }
@@ -278,13 +267,14 @@ impl TreeWork<'_> {
         links
     }
 
+    /// Links a further name to its first. Returns the reason if it can't be linked.
     fn make_link(
         &self,
         from: &mut Descent<'_>,
         into: &mut Descent<'_>,
         name: &Name,
         first: &First,
-    ) -> Result<Linked, FileError> {
+    ) -> Result<Option<String>, FileError> {
         // Another file may have the output's name if this one's output could not be made.
         let Some(output) = first.output else {
             return Err(match self.is_stopped() {
@@ -301,41 +291,31 @@ impl TreeWork<'_> {
         }
         let link = Link { from, existing, into, output };
         // Another run may have replaced it, or the file got another number with its name.
-        if !leads_to(from, existing, output)? {
-            return Ok(Linked::Apart(OTHER_NUMBER.to_owned()));
+        if Identity::of_name(from, existing)? != Some(output) {
+            return Ok(Some(OTHER_NUMBER.to_owned()));
         }
         match link.make(new)? {
-            Attempt::Ended(linked) => return Ok(linked),
-            Attempt::Gone => return Ok(Linked::Apart(OTHER_NUMBER.to_owned())),
+            Attempt::Made => return Ok(None),
+            Attempt::Apart(reason) => return Ok(Some(reason)),
+            Attempt::Gone => return Ok(Some(OTHER_NUMBER.to_owned())),
             Attempt::Taken => {}
         }
-        if !self.may_replace() {
+        if !self.may_find_outputs() {
             if let Ok(there) = statat(into, new, AtFlags::SYMLINK_NOFOLLOW) {
                 refuse_directory(&there, new)?;
             }
             return Err(FileError::Taken(shown(&name.target()).to_string()));
         }
-        if leads_to(into, new, output)? {
-            return Ok(Linked::Made);
+        if Identity::of_name(into, new)? == Some(output) {
+            return Ok(None);
         }
-        self.refuse_replacing(into, new, from, existing, name)?;
+        self.refuse_replacing(&link, name)?;
         link.make_over(new)
     }
 
-    fn may_replace(&self) -> bool {
-        self.may_find_outputs()
-    }
-
-    /// Refuses to replace `new` with a link if it may not be replaced.
-    fn refuse_replacing(
-        &self,
-        into: BorrowedFd<'_>,
-        new: &OsStr,
-        from: BorrowedFd<'_>,
-        existing: &OsStr,
-        name: &Name,
-    ) -> Result<(), FileError> {
-        let system = FileError::system("link its output");
+    /// Refuses to replace the output of a name with a link if it may not be replaced.
+    fn refuse_replacing(&self, link: &Link<'_>, name: &Name) -> Result<(), FileError> {
+        let (into, new, system) = (link.into, &*name.target, FileError::system("link its output"));
         let status = |directory, name| statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
         let there = status(into, new).map_err(&system)?;
         refuse_directory(&there, new)?;
@@ -345,7 +325,7 @@ impl TreeWork<'_> {
         }
         // An earlier run may have found this name first and made a separate output for it.
         if !self.options.existing.replaces() {
-            let wanted = status(from, existing).map_err(&system)?;
+            let wanted = status(link.from, link.existing).map_err(&system)?;
             let length = wanted.st_size as u64;
             if let Some(difference) = difference(&there, &wanted, iter::once(length..=length)) {
                 let name = shown(&name.target()).to_string();
@@ -360,66 +340,6 @@ impl TreeWork<'_> {
     }
 }
 
-/// A link to be made: from an output's name into a directory.
-struct Link<'a> {
-    from: BorrowedFd<'a>,
-    existing: &'a OsStr,
-    into: BorrowedFd<'a>,
-    output: Identity,
-}
-
-/// The result of making a link under a name.
-enum Attempt {
-    Ended(Linked),
-    /// The name belongs to another file.
-    Taken,
-    /// The link lost its name at once.
-    Gone,
-}
-
-impl Link<'_> {
-    /// Makes the link under an unused name.
-    fn make(&self, name: &OsStr) -> Result<Attempt, FileError> {
-        match linkat(self.from, self.existing, self.into, name, AtFlags::empty()) {
-            Ok(()) => {}
-            Err(Errno::EXIST) => return Ok(Attempt::Taken),
-            Err(errno) if has_no_links(errno, self.into) => {
-                return Ok(Attempt::Ended(Linked::Apart(shown_error(&errno.into()))));
-            }
-            Err(errno) => return Err(FileError::system("link its output")(errno)),
-        }
-        // Somebody may have put another file in the output's place meanwhile.
-        let there = Identity::of_name(self.into, name);
-        if there == Ok(Some(self.output)) {
-            return Ok(Attempt::Ended(Linked::Made));
-        }
-        let _ = unlinkat(self.into, name, AtFlags::empty());
-        Ok(match there? {
-            Some(_) => Attempt::Ended(Linked::Apart(OTHER_NUMBER.to_owned())),
-            None => Attempt::Gone,
-        })
-    }
-
-    /// Makes the link in the place of the entry with this name. It first has a temporary name,
-    /// under which another run's `sweep` may remove it.
-    fn make_over(&self, name: &OsStr) -> Result<Linked, FileError> {
-        let system = FileError::system("link its output");
-        for _ in 0..MOST_TRIES {
-            let temporary = temporary_name();
-            match self.make(&temporary)? {
-                Attempt::Ended(Linked::Made) => {}
-                Attempt::Ended(apart) => return Ok(apart),
-                Attempt::Taken | Attempt::Gone => continue,
-            }
-            match rename_over(self.into, &temporary, name) {
-                Err(Errno::NOENT) => {}
-                renamed => return renamed.map(|()| Linked::Made).map_err(system),
-            }
-        }
-        Err(system(Errno::BUSY))
-    }
-}
-
 fn notice_of_apart(count: usize, reason: &str) -> String {
     let names = match count {
         1 => "1 hard link is stored as a file of its own",
@@ -427,9 +347,6 @@ fn notice_of_apart(count: usize, reason: &str) -> String {
     };
     format!("{names}, since the outputs can't be linked: {reason}")
 }
-
-const OTHER_NUMBER: &str =
-    "a name of an output has another inode number than the file that was written";
 
 /// Refuses a name that a directory has: nothing replaces a directory.
 fn refuse_directory(there: &Stat, name: &OsStr) -> Result<(), FileError> {
@@ -439,8 +356,4 @@ fn refuse_directory(there: &Stat, name: &OsStr) -> Result<(), FileError> {
         }
         _ => Ok(()),
     }
-}
-
-fn leads_to(directory: BorrowedFd<'_>, name: &OsStr, file: Identity) -> Result<bool, FileError> {
-    Ok(Identity::of_name(directory, name)? == Some(file))
 }

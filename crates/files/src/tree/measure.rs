@@ -1,24 +1,19 @@
 //! Measures a tree beforehand, so that progress can show the remaining work.
 
 use std::collections::HashSet;
-use std::ffi::OsStr;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::AsFd;
 use std::path::Path;
-use std::sync::Arc;
 
 use evener_keys::is_wrapped_key_in;
-use rustix::fs::{AtFlags, CWD, Dir, DirEntry, FileType, Mode, OFlags, fstat, openat, statat};
-use rustix::io::Errno;
+use rustix::fs::FileType;
 
-use super::Operation;
 use super::around::Around;
-use super::descent::Descent;
-use super::endpoints::target_name;
-use crate::Options;
+use super::choice::{Choice, Found};
+use super::directory::Directory;
+use super::mounts::is_mount_list_in;
+use super::walk::{Entry, Step, Visitor, Walk};
 use crate::identity::Identity;
-use crate::location::Location;
-use crate::temporary::is_temporary_name;
+use crate::{FileError, Operation, Options};
 
 /// The total work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,107 +38,47 @@ pub fn measure(
     options: &Options,
     is_over: impl Fn() -> bool,
 ) -> Option<Total> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let root = openat(CWD, source, flags, Mode::empty()).ok()?;
-    let around = options.follow_symlinks.then(|| Around::of(root.as_fd(), target)).transpose();
-    let mut walk = Walk {
-        operation,
-        options,
-        around: around.ok()?,
-        device: fstat(&root).ok()?.st_dev,
-        entered: HashSet::new(),
+    let root = Directory::at(source, options.follow_symlinks).ok()?;
+    let around = root.follows.then(|| Around::of(root.source.as_fd(), target)).transpose();
+    let (around, selection) = (around.ok()?, options.selection.watch());
+    let mut measuring = Measuring {
+        choice: Choice { operation, options, selection: &selection, around: around.as_ref() },
+        is_over: || is_over() || options.control.is_stopped(),
         linked: HashSet::new(),
         total: Total::default(),
     };
-    let mut descent = Descent::new(root.as_fd(), options.follow_symlinks);
-    let mut directories = vec![Location::root()];
-    while let Some(location) = directories.pop() {
-        if is_over() || options.control.is_stopped() {
-            return None;
-        }
-        // The operation itself reports entries that can't be read.
-        let _ = walk.add(&mut descent, &location, &mut directories);
-    }
-    Some(walk.total)
+    Walk::new(root).run(&mut measuring);
+    (!measuring.is_over()).then_some(measuring.total)
 }
 
-struct Walk<'a> {
-    operation: Operation,
-    options: &'a Options,
-    /// The places that followed links must not lead to.
-    around: Option<Around>,
-    /// The root's device.
-    device: u64,
-    /// The directories entered so far, if links are followed.
-    entered: HashSet<Identity>,
+/// The visitor that adds up. The operation itself reports what can't be read.
+struct Measuring<'a, F> {
+    choice: Choice<'a>,
+    is_over: F,
     /// The files with several names that were found.
     linked: HashSet<Identity>,
     total: Total,
 }
 
-impl Walk<'_> {
-    /// Adds the files of a directory, and its directories that are to be entered.
-    fn add(
-        &mut self,
-        descent: &mut Descent<'_>,
-        location: &Arc<Location>,
-        directories: &mut Vec<Arc<Location>>,
-    ) -> Result<(), Errno> {
-        let directory = descent.to(location)?;
-        let status = fstat(directory)?;
-        if self.options.one_file_system && status.st_dev != self.device {
-            return Ok(());
-        }
-        if let Some(around) = &self.around {
-            let is_around = !location.is_root() && around.refuse(&status).is_err();
-            // If links form a circle, the operation ends it.
-            if is_around || !self.entered.insert(Identity::of(&status)) {
-                return Ok(());
-            }
-        }
-        for entry in Dir::read_from(directory)? {
-            let entry = entry?;
-            if matches!(entry.file_name().to_bytes(), b"." | b"..") {
-                continue;
-            }
-            if let Ok(true) = self.look_at(directory, location, &entry) {
-                let name = OsStr::from_bytes(entry.file_name().to_bytes());
-                directories.push(Location::below(location, name));
-            }
-        }
-        Ok(())
+impl<F: Fn() -> bool> Visitor for Measuring<'_, F> {
+    fn is_over(&self) -> bool {
+        (self.is_over)()
     }
 
-    /// Adds an entry if it is a file that is taken; returns whether it is a directory to enter.
-    fn look_at(
-        &mut self,
-        directory: BorrowedFd<'_>,
-        location: &Location,
-        entry: &DirEntry,
-    ) -> Result<bool, Errno> {
-        let name = OsStr::from_bytes(entry.file_name().to_bytes());
-        let selection = &self.options.selection;
-        let takes_directory = || selection.takes_directory(&selection.path_of(location, name));
-        if entry.file_type() == FileType::Directory {
-            return Ok(takes_directory());
+    fn take(&mut self, step: &mut Step<'_>) -> Result<bool, FileError> {
+        self.choice.around.map_or(Ok(()), |around| around.refuse(&step.directory.status))?;
+        Ok(!step.is_elsewhere || !self.choice.options.one_file_system)
+    }
+
+    fn entry(&mut self, entry: &Entry<'_>) -> Result<bool, FileError> {
+        let Found { kind, status, is_taken } = self.choice.look_at(entry)?;
+        if !is_taken || kind != FileType::RegularFile || self.choice.output_of(entry).is_err() {
+            return Ok(is_taken && kind == FileType::Directory);
         }
-        let follow = self.options.follow_symlinks;
-        let flags = if follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
-        let status = statat(directory, name, flags)?;
-        let is_left_out = || match &self.around {
-            Some(around) if entry.file_type() == FileType::Symlink => {
-                around.refuse_link(directory, name, &status).is_err()
-            }
-            _ => false,
-        };
-        match FileType::from_raw_mode(status.st_mode) {
-            FileType::Directory => return Ok(takes_directory() && !is_left_out()),
-            FileType::RegularFile if self.takes(directory, location, name) && !is_left_out() => {}
-            _ => return Ok(false),
-        }
+        let status = status.map_or_else(|| entry.status(), Ok)?;
         self.total.files += 1;
         // Further names are linked to the output of the first.
-        let is_new = self.operation == Operation::Verify
+        let is_new = self.choice.operation == Operation::Verify
             || status.st_nlink < 2
             || self.linked.insert(Identity::of(&status));
         if is_new {
@@ -151,20 +86,32 @@ impl Walk<'_> {
         }
         Ok(false)
     }
+}
 
-    fn takes(&self, directory: BorrowedFd<'_>, location: &Location, name: &OsStr) -> bool {
-        let Some(target) = target_name(self.operation, name, &self.options.suffix) else {
-            return false;
-        };
-        if is_temporary_name(name.as_bytes()) {
-            return false;
-        }
-        let seals = self.operation == Operation::Encrypt;
-        let follow = self.options.follow_symlinks;
-        if !seals && is_wrapped_key_in(directory, name, follow) {
-            return false;
-        }
-        let selection = &self.options.selection;
-        selection.takes_file(&selection.path_of(location, if seals { name } else { &target }))
+/// Returns whether a tree has files, as far as it can be read; those that Evener keeps beside
+/// encrypted ones count only with `all`. With `follow`, the targets of symbolic links count.
+pub fn has_files(tree: &Path, follow: bool, all: bool) -> bool {
+    let mut search = Search { all, has_found: false };
+    let walked = Directory::at(tree, follow).map(|root| Walk::new(root).run(&mut search));
+    walked.is_ok() && search.has_found
+}
+
+/// The visitor that looks for a file.
+struct Search {
+    all: bool,
+    has_found: bool,
+}
+
+impl Visitor for Search {
+    fn is_over(&self) -> bool {
+        self.has_found
+    }
+
+    fn entry(&mut self, entry: &Entry<'_>) -> Result<bool, FileError> {
+        let (kind, _) = entry.kind()?;
+        let (name, source) = (entry.name, entry.directory.source.as_fd());
+        let is_beside = || is_wrapped_key_in(source, name, true) || is_mount_list_in(source, name);
+        self.has_found |= kind == FileType::RegularFile && (self.all || !is_beside());
+        Ok(kind == FileType::Directory)
     }
 }

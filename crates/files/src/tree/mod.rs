@@ -8,6 +8,7 @@
 mod around;
 mod changed_since;
 mod changing;
+mod choice;
 mod clashes;
 mod commit;
 mod delete;
@@ -15,29 +16,31 @@ mod descent;
 mod directory;
 mod durable;
 mod endpoints;
+mod feed;
 mod finish;
+mod link;
 mod linked_sources;
 mod links;
-mod listing;
-
+mod list;
 mod measure;
 mod modes;
 mod mounts;
 mod names;
 mod open;
 mod opened;
+mod orphans;
 mod plan;
 mod resume;
 mod symlinks;
 mod update;
 mod walk;
+mod wanted;
 mod work;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use crate::access::may_write;
-use crate::error::IntoSystemError;
 use crate::metadata::Metadata;
 use crate::output::Outputs;
 use crate::seal::{Request, Sealer, affordable_workers};
@@ -48,13 +51,10 @@ use crate::{
     StreamSource, StreamTarget, contradictions, seats, stream,
 };
 
-pub(crate) use descent::Descent;
 pub(crate) use endpoints::{no_target_name, target_name};
 
-pub(crate) use mounts::is_mount_list_beginning;
-
-pub use measure::{Total, measure};
-pub use mounts::is_mount_list;
+pub use list::{Listed, Listing, list};
+pub use measure::{Total, has_files, measure};
 
 use endpoints::Endpoints;
 use work::TreeWork;
@@ -201,9 +201,7 @@ fn refuse_stream(target: &Path, options: &Options) -> Result<(), Failure> {
     if options.remove_source {
         return Err(fail(Refusal::NotReadBack.into()));
     }
-    may_write(target).map_err(|errno| {
-        fail(FileError::System { action: "open the output", errno: errno.system() })
-    })
+    may_write(target).map_err(|errno| fail(FileError::system("open the output")(errno)))
 }
 
 /// A path below the root as the user would write it.

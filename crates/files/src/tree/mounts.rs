@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use evener_core::IgnorePoison;
 use rustix::fs::{
-    AtFlags, CWD, Mode, OFlags, StatxAttributes, StatxFlags, fstat, openat, statat, statx,
+    AtFlags, Mode, OFlags, StatxAttributes, StatxFlags, fstat, openat, statat, statx,
 };
 use rustix::io::Errno;
 
@@ -28,18 +28,13 @@ use crate::seal::Blob;
 use crate::source::Source;
 use crate::{FileError, Operation, Refusal};
 
-/// Returns whether the file that a path leads to is a target's list of mount points.
-pub fn is_mount_list(path: &Path) -> bool {
-    is_mount_list_in(CWD, path.as_os_str())
-}
-
-/// As [`is_mount_list`], for a name in a directory.
+/// Returns whether a file is a target's list of mount points.
 pub(crate) fn is_mount_list_in(directory: BorrowedFd<'_>, name: &OsStr) -> bool {
     let begins = || {
         let beginning = Source::open(directory, name, false)?.beginning(MAGIC.len() as u64)?;
         Ok::<_, FileError>(is_mount_list_beginning(&beginning))
     };
-    Path::new(name).file_name() == Some(OsStr::new(MOUNT_LIST)) && begins() == Ok(true)
+    name == MOUNT_LIST && begins() == Ok(true)
 }
 
 /// Returns whether these bytes begin a list of mount points.
@@ -99,16 +94,14 @@ impl TreeWork<'_> {
 
     /// Notes a directory of the source if it is a mount point, before anything in it is stored.
     /// Returns whether it was a mount point and no longer is.
-    pub(super) fn note_mount(
-        &self,
-        directory: BorrowedFd<'_>,
-        location: &Location,
-    ) -> Result<bool, FileError> {
+    pub(super) fn note_mount(&self, directory: &Directory) -> Result<bool, FileError> {
+        let Directory { source, location, .. } = directory;
         if self.mounts.root.get().is_none() {
             return Ok(false);
         }
-        let is_mount =
-            self.is_entrance(directory).map_err(FileError::system("see whether it is mounted"))?;
+        let is_mount = self
+            .is_entrance(source.as_fd())
+            .map_err(FileError::system("see whether it is mounted"))?;
         let mut list = self.mounts.list();
         // Below a link into another file system, all directories belong to that.
         let is_new = |path: &Path| {
@@ -138,9 +131,8 @@ impl TreeWork<'_> {
     /// Returns whether a directory of the source is a mount point, or a link to another file
     /// system.
     fn is_entrance(&self, directory: BorrowedFd<'_>) -> Result<bool, Errno> {
-        let root = self.mounts.root.get().filter(|_| self.options.follow_symlinks);
-        let leads_away = match root {
-            Some(root) => fstat(&root.source)?.st_dev != fstat(directory)?.st_dev,
+        let leads_away = match self.mounts.root.get().filter(|root| root.follows) {
+            Some(root) => root.status.st_dev != fstat(directory)?.st_dev,
             None => false,
         };
         Ok(leads_away || is_mount_point(directory)?)
@@ -186,11 +178,8 @@ impl TreeWork<'_> {
         let Some(root) = self.mounts.root.get() else { return Ok(false) };
         let below = |above: Arc<Location>, name| Location::below(&above, name);
         let location = path.iter().fold(Location::root(), below);
-        match Descent::new(root.source.as_fd(), self.options.follow_symlinks).to(&location) {
-            Ok(directory) => self.is_entrance(directory),
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(false),
-            Err(errno) => Err(errno),
-        }
+        let mut way = Descent::new(root.source.as_fd(), root.follows);
+        way.find(&location)?.map_or(Ok(false), |directory| self.is_entrance(directory))
     }
 
     /// Forgets directories that are no longer mount points, once no output is left of files that

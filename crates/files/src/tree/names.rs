@@ -11,14 +11,15 @@ use std::sync::{Mutex, MutexGuard};
 
 use evener_core::{IgnorePoison, WipedBuffer, shown};
 use evener_keys::is_wrapped_key_name;
-use rustix::fs::{AtFlags, Dir, statat};
+use rustix::fs::{AtFlags, statat};
 use rustix::io::Errno;
 
 use super::commit::Finished;
-use super::directory::{Directory, Item};
+use super::directory::{Directory, Item, open_directory};
 use super::mounts::MOUNT_LIST;
 use super::work::TreeWork;
 use crate::Operation;
+use crate::entries::any_entry;
 use crate::identity::Identity;
 use crate::seal::{Blob, ReadAt};
 use crate::source::{Source, read_exact_at};
@@ -152,12 +153,9 @@ fn in_small_letters(name: &OsStr) -> Vec<u8> {
 /// Returns whether a directory has an entry of exactly this name, and not only one that its file
 /// system treats as the same.
 pub(super) fn has_entry(directory: BorrowedFd<'_>, name: &OsStr) -> Result<bool, Errno> {
-    for entry in Dir::read_from(directory)? {
-        if entry?.file_name().to_bytes() == name.as_encoded_bytes() {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    // Other threads may read the directory too.
+    let own = open_directory(directory, OsStr::new("."), false)?;
+    any_entry(own, |entry, _| entry.to_bytes() == name.as_encoded_bytes())
 }
 
 impl TreeWork<'_> {

@@ -15,7 +15,7 @@ use rustix::fs::{Mode, Stat, fchmod, fstat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use super::descent::Descent;
+use super::descent::{Descent, Ways};
 use super::directory::{Directory, Made};
 use super::full;
 use super::work::TreeWork;
@@ -71,13 +71,9 @@ impl TreeWork<'_> {
         mut act: impl FnMut() -> Result<T, FileError>,
     ) -> Result<T, FileError> {
         let open = || {
-            let mut targets = Descent::new(root.target.as_ref()?.as_fd(), false);
-            let target = targets.to(location).ok()?;
-            let mut sources = Descent::new(root.source.as_fd(), self.options.follow_symlinks);
-            let source = match sources.to(source) {
-                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => None,
-                source => Some(source.ok()?),
-            };
+            let mut ways = root.ways()?;
+            let target = ways.targets.to(location).ok()?;
+            let source = ways.sources.find(source).ok()?;
             Some(self.make_writable(target, source, location))
         };
         match act() {
@@ -98,11 +94,11 @@ impl TreeWork<'_> {
     }
 
     /// Takes over a directory that a killed run has left writable.
-    pub(super) fn take_over(&self, directory: &Directory, source: &Stat) {
+    pub(super) fn take_over(&self, directory: &Directory) {
         let Some(target) = directory.target.as_ref().filter(|target| !target.is_new) else {
             return;
         };
-        let mode = self.metadata.wanted_mode(source);
+        let mode = self.metadata.wanted_mode(&directory.status);
         let is_open = target.mode != mode && target.mode == mode | Mode::RWXU;
         if is_open && self.writes() && has_mode_mark(target.as_fd(), mode) {
             let closing = Closing { location: directory.location.clone(), mode };
@@ -115,8 +111,7 @@ impl TreeWork<'_> {
         let mut all: Vec<_> = self.opened.lock().drain().collect();
         // Nested directories come first.
         all.sort_by_key(|(_, closing)| Reverse(closing.location.depth()));
-        let Some(target) = &root.target else { return };
-        let targets = &mut Descent::new(target.as_fd(), false);
+        let Some(Ways { targets, .. }) = &mut root.ways() else { return };
         for (identity, closing) in all {
             if let Err(errno) = close(targets, identity, &closing) {
                 let error = FileError::system("give the directory its mode back")(errno);
@@ -184,10 +179,7 @@ impl TreeWork<'_> {
 
 /// Gives a directory its mode back, unless it is gone or was replaced.
 fn close(targets: &mut Descent<'_>, identity: Identity, closing: &Closing) -> Result<(), Errno> {
-    let directory = match targets.to(&closing.location) {
-        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(()),
-        directory => directory?,
-    };
+    let Some(directory) = targets.find(&closing.location)? else { return Ok(()) };
     if Identity::of(&fstat(directory)?) != identity {
         return Ok(());
     }

@@ -2,7 +2,6 @@
 
 use std::ffi::{CStr, OsStr};
 use std::os::fd::AsFd;
-use std::os::unix::ffi::OsStrExt;
 
 use evener_core::shown;
 use rustix::fs::{AtFlags, FileType, readlinkat, statat, symlinkat};
@@ -17,33 +16,36 @@ use crate::{FileError, Operation};
 
 impl TreeWork<'_> {
     /// Makes the same symbolic link in the target tree.
-    pub(super) fn copy_symlink(&self, directory: &Directory, name: &CStr) -> Result<(), FileError> {
+    pub(super) fn copy_symlink(
+        &self,
+        directory: &Directory,
+        name: &OsStr,
+    ) -> Result<(), FileError> {
         if self.operation == Operation::Verify {
             self.directories.count_symlink();
             return Ok(());
         }
-        self.refuse_own_name(directory, OsStr::from_bytes(name.to_bytes()))?;
-        self.refuse_collision(directory, OsStr::from_bytes(name.to_bytes()))?;
+        self.refuse_own_name(directory, name)?;
+        self.refuse_collision(directory, name)?;
         let text = readlinkat(&directory.source, name, Vec::new())
             .map_err(FileError::system("read the link"))?;
         let Some(target) = &directory.target else {
             self.directories.count_symlink();
             return Ok(());
         };
-        let named = self.at_name(&directory.location, OsStr::from_bytes(name.to_bytes()));
+        let named = self.at_name(&directory.location, name);
         if !self.writes() {
             return self.plan_symlink(directory, target, name, &text).map_err(named);
         }
-        let link = OsStr::from_bytes(name.to_bytes());
         let make = || self.make_symlink(directory, target, name, &text);
         let made =
-            directory.claims.take_name(target.as_fd(), link, || self.in_target(directory, make));
+            directory.claims.take_name(target.as_fd(), name, || self.in_target(directory, make));
         made.map_err(&named)?;
         let status = statat(&directory.source, name, AtFlags::SYMLINK_NOFOLLOW)
             .map_err(FileError::system("read the link's times"))?;
         let kept = self.metadata.apply_to_link(target.as_fd(), name, &text, &status);
         if !kept.map_err(&named)? {
-            self.record.notice(&directory.path_of(link), NO_TIMES_OF_LINKS);
+            self.record.notice(&directory.path_of(name), NO_TIMES_OF_LINKS);
         }
         self.directories.count_symlink();
         Ok(())
@@ -54,18 +56,17 @@ impl TreeWork<'_> {
         &self,
         directory: &Directory,
         target: &Made,
-        name: &CStr,
+        name: &OsStr,
         text: &CStr,
     ) -> Result<(), FileError> {
-        let shown_name = || shown(OsStr::from_bytes(name.to_bytes())).to_string();
+        let shown_name = || shown(name).to_string();
         match symlinkat(text, target, name) {
             Err(Errno::EXIST) if self.is_link_to(target, name, text) && self.minds_names() => {
                 Ok(())
             }
             Err(Errno::EXIST) if self.options.existing.replaces() => {
                 let system = FileError::system("make the link");
-                let link = OsStr::from_bytes(name.to_bytes());
-                directory.claims.publish(target.as_fd(), link, || {
+                directory.claims.publish(target.as_fd(), name, || {
                     refuse_no_link(target, name)?;
                     symlink_over(target.as_fd(), text, name).map_err(&system)?;
                     let made = statat(target, name, AtFlags::SYMLINK_NOFOLLOW).map_err(&system)?;
@@ -83,7 +84,7 @@ impl TreeWork<'_> {
         &self,
         directory: &Directory,
         target: &Made,
-        name: &CStr,
+        name: &OsStr,
         text: &CStr,
     ) -> Result<(), FileError> {
         let is_there = statat(target, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
@@ -91,7 +92,6 @@ impl TreeWork<'_> {
         let may_stay =
             replaces || self.options.existing.resumes() && self.is_link_to(target, name, text);
         if is_there && !may_stay {
-            let name = OsStr::from_bytes(name.to_bytes());
             return Err(FileError::Taken(shown(name).to_string()));
         }
         let stays = self.minds_names() && self.is_link_to(target, name, text);
@@ -103,15 +103,14 @@ impl TreeWork<'_> {
         Ok(())
     }
 
-    fn is_link_to(&self, target: &Made, name: &CStr, text: &CStr) -> bool {
+    fn is_link_to(&self, target: &Made, name: &OsStr, text: &CStr) -> bool {
         readlinkat(target, name, Vec::new()).is_ok_and(|there| *there == *text)
     }
 }
 
 /// Refuses to replace anything but a symbolic link with one: a file there may be the output of
 /// another source.
-fn refuse_no_link(target: &Made, name: &CStr) -> Result<(), FileError> {
-    let name = OsStr::from_bytes(name.to_bytes());
+fn refuse_no_link(target: &Made, name: &OsStr) -> Result<(), FileError> {
     match kind_of_name(target.as_fd(), name) {
         None | Some(FileType::Symlink) => Ok(()),
         Some(kind) => Err(FileError::NoLink { name: shown(name).to_string(), kind: noun_of(kind) }),

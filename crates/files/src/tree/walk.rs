@@ -1,419 +1,214 @@
-//! The walk through the source tree. It feeds the queue, and makes directories and links.
+//! The walk through a tree, which every part takes that looks at a whole one: depth first, relative
+//! to open directories, of which few are open at a time however deep the tree is. An entry or a
+//! directory that can't be examined is a failure of its own, and the walk goes on.
 
 use std::collections::HashSet;
-use std::ffi::{OsStr, OsString};
-use std::mem::MaybeUninit;
+use std::ffi::OsStr;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use evener_core::shown;
-use evener_keys::is_wrapped_key_in;
-use rustix::fs::{AtFlags, FileType, RawDir, RawDirEntry, Stat, fstat, statat};
-use rustix::io::Errno;
+use rustix::fs::{FileType, Stat};
 
-use super::descent::Open;
-use super::directory::{Directory, Item, Made, make_below, open_directory};
-use super::endpoints::{no_target_name, same_file, target_name};
-use super::finish::Visited;
-use super::mounts::is_mount_list_in;
-use super::work::TreeWork;
+use super::descent::Way;
+use super::directory::{Directory, Made, open_directory};
+use crate::entries::any_entry;
 use crate::identity::Identity;
-use crate::left_out;
 use crate::location::Location;
-use crate::naming::no_output_directory;
-use crate::seal::Feed;
-use crate::temporary::{is_temporary_name, sweep};
-use crate::{FileError, Operation, Refusal};
+use crate::{FileError, Refusal};
 
-/// A directory on the way down, with the subdirectories still to be entered.
-struct Level {
-    location: Arc<Location>,
-    status: Stat,
-    subdirectories: Vec<OsString>,
+/// A part that looks at a tree.
+pub(super) trait Visitor {
+    /// The action that fails when a directory can't be opened.
+    const OPENING: &'static str = "open the directory";
+
+    /// Returns whether the walk is to end here.
+    fn is_over(&self) -> bool {
+        false
+    }
+
+    /// Takes a directory, and may give it a target; false leaves it out.
+    fn take(&mut self, _step: &mut Step<'_>) -> Result<bool, FileError> {
+        Ok(true)
+    }
+
+    /// Looks at an entry; returns whether it is a directory to enter.
+    fn entry(&mut self, entry: &Entry<'_>) -> Result<bool, FileError>;
+
+    /// Reads a directory, and adds those to be entered to `below`; the last one is entered first.
+    fn read(&mut self, directory: &Arc<Directory>, below: &mut Below) -> Result<(), FileError> {
+        read(self, directory, below).map(drop)
+    }
+
+    /// Takes the failure of an entry or a directory with this path below the root.
+    fn failed(&mut self, _path: PathBuf, _error: FileError) {}
 }
 
-impl TreeWork<'_> {
-    /// Walks the tree depth first. It feeds all files of a directory first, then enters each
-    /// subdirectory. At any time, some of the directories on the way down are open, and those whose
-    /// files wait in the queue.
-    pub(super) fn walk(&self, root: &Arc<Directory>, feed: &Feed<'_, Self>) {
-        if let Some(target) = &root.target {
-            self.directories.is_new_target(target.identity);
+/// The directories still to be entered, the next one last.
+pub(super) type Below = Vec<Arc<Location>>;
+
+/// A directory that was just opened in another.
+pub(super) struct Step<'a> {
+    pub(super) above: &'a Directory,
+    pub(super) directory: Directory,
+    /// True if it is on another file system than the root.
+    pub(super) is_elsewhere: bool,
+}
+
+/// Looks at each entry of a directory. Returns whether there is none.
+pub(super) fn read<V: Visitor + ?Sized>(
+    visitor: &mut V,
+    directory: &Arc<Directory>,
+    below: &mut Below,
+) -> Result<bool, FileError> {
+    let mut is_empty = true;
+    let read = any_entry(&directory.source, |name, listed| {
+        is_empty = false;
+        let entry = Entry { directory, name: OsStr::from_bytes(name.to_bytes()), listed };
+        match visitor.entry(&entry) {
+            Ok(true) => below.push(Location::below(&directory.location, entry.name)),
+            Ok(false) => {}
+            Err(error) => visitor.failed(entry.path(), error),
         }
-        self.recall_mounts(root);
-        let Some(level) = self.enter(root, feed) else { return };
-        let mut above = HashSet::from([Identity::of(&level.status)]);
-        let device = level.status.st_dev;
-        let (mut levels, mut open) = (vec![level], Open::default());
-        while let Some(level) = levels.last_mut() {
-            if self.is_stopped() {
-                feed.stop();
-                return;
-            }
-            let Some(name) = level.subdirectories.pop() else {
-                above.remove(&Identity::of(&level.status));
-                levels.pop();
-                continue;
-            };
-            open.lead_to(levels.len() - 1);
-            let opened = open.deepest(|above: Option<&Arc<Directory>>, depth| {
-                self.reopen(above.unwrap_or(root), &levels[depth])
-            });
-            let parent = match opened {
-                Ok(parent) => parent.unwrap_or(root).clone(),
-                Err(error) => {
-                    self.fail_subdirectories(levels.last_mut(), name, &error);
-                    continue;
-                }
-            };
-            let entered = self.descend(&parent, &name, &above, device);
-            let entered = entered.map(|it| it.and_then(|it| Some((self.enter(&it, feed)?, it))));
-            match entered {
-                Ok(Some((level, directory))) => {
-                    above.insert(Identity::of(&level.status));
-                    levels.push(level);
-                    open.enter(directory);
-                }
-                Ok(None) => {}
-                Err(error) => self.record.failed(&parent.path_of(&name), error),
-            }
-        }
+        visitor.is_over()
+    });
+    read.map(|_| is_empty).map_err(FileError::system("read the directory"))
+}
+
+/// An entry of a directory.
+pub(super) struct Entry<'a> {
+    pub(super) directory: &'a Arc<Directory>,
+    pub(super) name: &'a OsStr,
+    /// The kind that the directory lists, which may be unknown.
+    pub(super) listed: FileType,
+}
+
+impl Entry<'_> {
+    /// Its path below the root of the tree.
+    pub(super) fn path(&self) -> PathBuf {
+        self.directory.path_of(self.name)
     }
 
-    /// Opens the directory of a level again, which is in the directory `above`.
-    fn reopen(&self, above: &Arc<Directory>, level: &Level) -> Result<Arc<Directory>, FileError> {
-        let Some((_, name)) = level.location.above() else { return Ok(above.clone()) };
-        let system = FileError::system("open the directory again");
-        let follows = self.options.follow_symlinks;
-        let source = open_directory(above.source.as_fd(), name, follows).map_err(&system)?;
-        let is_the_same = fstat(&source).is_ok_and(|now| same_file(&now, &level.status));
-        let open_target = |above: &Arc<Made>| {
-            let directory = open_directory(above.as_fd(), name, false).map_err(&system)?;
-            Made::of(directory, false)
-        };
-        let target = match &above.target {
-            // A plan continues without a counterpart.
-            Some(target) if self.writes() => Some(open_target(target)?),
-            Some(target) => open_target(target).ok(),
-            None => None,
-        };
-        let has_moved = target.as_ref().is_some_and(|it| !self.directories.is_target(it.identity));
-        if !is_the_same || has_moved {
-            return Err(Refusal::DirectoryMoved.into());
-        }
-        Ok(Arc::new(Directory {
-            source,
-            target: target.map(Arc::new),
-            location: level.location.clone(),
-            follows,
-            claims: Arc::default(),
-        }))
+    /// The status of the file to which it leads.
+    pub(super) fn status(&self) -> Result<Stat, FileError> {
+        self.directory.status_of(self.name).map_err(FileError::system("open it"))
     }
 
-    /// Records why a subdirectory and the remaining ones beside it can't be entered.
-    fn fail_subdirectories(&self, level: Option<&mut Level>, name: OsString, error: &FileError) {
-        let Some(Level { location, subdirectories, .. }) = level else { return };
-        for name in subdirectories.drain(..).chain([name]) {
-            self.record.failed(&location.path_of(&name), error.clone());
+    /// The kind of that file, with its status if that was needed.
+    pub(super) fn kind(&self) -> Result<(FileType, Option<Stat>), FileError> {
+        match self.listed {
+            FileType::Symlink if self.directory.follows => {}
+            FileType::Unknown => {}
+            kind => return Ok((kind, None)),
         }
+        let found = self.status()?;
+        Ok((FileType::from_raw_mode(found.st_mode), Some(found)))
+    }
+}
+
+/// A walk, and the path from the root to the directory where it is.
+pub(super) struct Walk {
+    root: Arc<Directory>,
+    waiting: Below,
+    way: Way<Arc<Directory>>,
+    /// The directories on the path, from the root on, with their targets.
+    path: Vec<(Identity, Option<Identity>)>,
+    /// The same, in which one is quickly found.
+    above: HashSet<Identity>,
+}
+
+impl Walk {
+    pub(super) fn new(root: impl Into<Arc<Directory>>) -> Walk {
+        let root = root.into();
+        let waiting = vec![root.location.clone()];
+        Walk { root, waiting, way: Way::new(), path: Vec::new(), above: HashSet::new() }
     }
 
-    /// Opens a subdirectory and makes its counterpart; `None` if it is left out. `above` has the
-    /// directories on the way there, and `device` is the root's device.
-    fn descend(
-        &self,
-        parent: &Directory,
-        name: &OsStr,
-        above: &HashSet<Identity>,
-        device: u64,
+    /// Walks to the end.
+    pub(super) fn run(mut self, visitor: &mut impl Visitor) {
+        while self.step(visitor) {}
+    }
+
+    /// Has the next directory read. Those chosen there come before all others. Returns false at the
+    /// end.
+    pub(super) fn step(&mut self, visitor: &mut impl Visitor) -> bool {
+        let Some(location) = self.waiting.pop() else { return false };
+        if visitor.is_over() {
+            return false;
+        }
+        let entered = self.enter(visitor, &location);
+        let read = entered.and_then(|directory| match directory {
+            Some(directory) => visitor.read(&directory, &mut self.waiting),
+            None => Ok(()),
+        });
+        if let Err(error) = read {
+            visitor.failed(location.path(), error);
+        }
+        true
+    }
+
+    /// Opens a directory; `None` if it is left out.
+    fn enter<V: Visitor>(
+        &mut self,
+        visitor: &mut V,
+        location: &Arc<Location>,
     ) -> Result<Option<Arc<Directory>>, FileError> {
-        let follows = self.options.follow_symlinks;
-        let source = open_directory(parent.source.as_fd(), name, follows)
-            .map_err(FileError::system("open the directory"))?;
-        let status = fstat(&source).map_err(FileError::system("read its status"))?;
-        if above.contains(&Identity::of(&status)) {
-            return Err(Refusal::LinkUpwards.into());
+        for (left, _) in self.path.drain(location.depth()..) {
+            self.above.remove(&left);
         }
-        if self.directories.is_target(Identity::of(&status)) {
-            return Err(Refusal::HoldsOutputs.into());
-        }
-        self.around.map_or(Ok(()), |around| around.refuse(&status))?;
-        let named = self.at_name(&parent.location, name);
-        let mut target = match &parent.target {
-            None => None,
-            Some(made) => {
-                let counterpart = || self.counterpart((parent, made), name, &status);
-                let made = parent
-                    .claims
-                    .take_name(made.as_fd(), name, || self.in_target(parent, counterpart));
-                made.map_err(&named)?
-            }
-        };
-        let is_source = |target: &Made| {
-            target.identity == Identity::of(&status) || self.directories.is_source(target.identity)
-        };
-        if target.as_ref().is_some_and(is_source) {
-            return Err(Refusal::HoldsSources.into());
-        }
-        if let Some(target) = &target
-            && !self.directories.is_new_target(target.identity)
-        {
-            return Err(FileError::SameName(shown(&parent.path_of(name)).to_string()));
-        }
-        if let (Some(target), Some(parent)) = (&mut target, &parent.target) {
-            self.look_at_mounted(parent, target)?;
-            target.settle(parent.inherited, &status, &self.metadata).map_err(&named)?;
-        }
-        let location = Location::below(&parent.location, name);
-        if self.options.one_file_system && status.st_dev != device {
-            self.note_mount(source.as_fd(), &location)?;
-            self.record.left_out(&location.path(), left_out::OTHER_FILE_SYSTEM);
-            let target = target.map(|made| (made.identity, made.is_new));
-            self.directories.visited(Visited { location, status, target });
-            return Ok(None);
-        }
-        let (target, claims) = (target.map(Arc::new), Arc::default());
-        Ok(Some(Arc::new(Directory { source, target, location, follows, claims })))
-    }
-
-    /// Makes (or finds) a directory of the target tree. A new one is usable by its owner; it gets
-    /// the rest of its own mode when everything in it is done.
-    fn counterpart(
-        &self,
-        (directory, parent): (&Directory, &Made),
-        name: &OsStr,
-        source: &Stat,
-    ) -> Result<Option<Made>, FileError> {
-        if !self.options.dry_run {
-            return make_below(parent, name, source, &self.metadata).map(Some);
-        }
-        match open_directory(parent.as_fd(), name, false) {
-            Ok(directory) => Made::of(directory, false).map(Some),
-            Err(Errno::NOENT) => {
-                self.may_make_in(directory, parent)
-                    .map_err(FileError::system("make its output directory"))?;
-                Ok(None)
-            }
-            Err(errno) => Err(no_output_directory(parent.as_fd(), name, errno)),
-        }
-    }
-
-    /// Feeds the files of a directory and returns it as a level, or records why it can't be
-    /// read.
-    fn enter(&self, directory: &Arc<Directory>, feed: &Feed<'_, Self>) -> Option<Level> {
-        self.list(directory, feed)
-            .inspect_err(|error| self.record.failed(&directory.location.path(), error.clone()))
-            .ok()
-    }
-
-    fn list(&self, directory: &Arc<Directory>, feed: &Feed<'_, Self>) -> Result<Level, FileError> {
-        let system = FileError::system("read the directory");
-        let status = fstat(&directory.source).map_err(&system)?;
-        let target = directory.target.as_ref().map(|made| (made.identity, made.is_new));
-        self.take_over(directory, &status);
-        self.directories.visited(Visited { location: directory.location.clone(), status, target });
-        let was_mount = self.note_mount(directory.source.as_fd(), &directory.location)?;
-        let mut is_empty = true;
-        self.sweep_target(directory)?;
-        let mut subdirectories = Vec::new();
-        let mut files = Vec::with_capacity(BATCH);
-        let mut buffer = [MaybeUninit::uninit(); NAMES_AT_ONCE];
-        let mut entries = RawDir::new(&directory.source, &mut buffer);
-        while let Some(entry) = entries.next() {
-            let entry = match entry {
-                // It was removed meanwhile.
-                Err(Errno::NOENT) => break,
-                entry => entry.map_err(&system)?,
-            };
-            if matches!(entry.file_name().to_bytes(), b"." | b"..") {
-                continue;
-            }
-            is_empty = false;
-            match self.sort(directory, &entry) {
-                Ok(Entry::File(item)) => files.push(item),
-                Ok(Entry::Directory(name)) => subdirectories.push(name),
-                Ok(Entry::Done) => {}
-                Err(error) => {
-                    let name = OsStr::from_bytes(entry.file_name().to_bytes());
-                    self.record.failed(&directory.path_of(name), error);
+        let directory = match location.above() {
+            None => self.root.clone(),
+            Some((above, name)) => {
+                let above = self.lead_to(above)?;
+                let source = open_directory(above.source.as_fd(), name, above.follows)
+                    .map_err(FileError::system(V::OPENING))?;
+                let directory = above.below(source, location)?;
+                if self.above.contains(&directory.identity()) {
+                    return Err(Refusal::LinkUpwards.into());
                 }
-            }
-            if files.len() == BATCH {
-                self.feed_files(directory, std::mem::take(&mut files), feed);
-                if self.is_stopped() {
-                    break;
+                let is_elsewhere = directory.status.st_dev != self.root.status.st_dev;
+                let mut step = Step { above: &above, directory, is_elsewhere };
+                if !visitor.take(&mut step)? {
+                    return Ok(None);
                 }
-                files.reserve(BATCH);
+                let directory = Arc::new(step.directory);
+                self.way.enter(location, directory.clone());
+                directory
             }
-        }
-        if !files.is_empty() {
-            self.feed_files(directory, files, feed);
-        }
-        if was_mount && is_empty && !self.options.existing.deletes_unmounted() {
-            return Err(FileError::Unmounted);
-        }
-        Ok(Level { location: directory.location.clone(), status, subdirectories })
-    }
-
-    /// Removes unfinished files of killed runs from the target of a directory, if outputs of
-    /// earlier runs are expected.
-    pub(super) fn sweep_target(&self, directory: &Directory) -> Result<(), FileError> {
-        match &directory.target {
-            Some(target) if self.writes() && self.may_find_outputs() => {
-                let swept = sweep(target.as_fd());
-                let error = swept.map_err(FileError::system("look for old temporary files"));
-                error.map_err(self.at_name(&directory.location, OsStr::new("")))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn feed_files(&self, directory: &Arc<Directory>, files: Vec<Item>, feed: &Feed<'_, Self>) {
-        self.record.fed(files.len() as u64);
-        feed.push(directory.clone(), files);
-    }
-
-    /// Decides the action for an entry, and recreates it if it is a symbolic link.
-    fn sort(&self, directory: &Directory, entry: &RawDirEntry<'_>) -> Result<Entry, FileError> {
-        let name = OsStr::from_bytes(entry.file_name().to_bytes());
-        let source = directory.source.as_fd();
-        let mut kind = entry.file_type();
-        let mut status = None;
-        if kind == FileType::Unknown || kind == FileType::Symlink && self.options.follow_symlinks {
-            let follow = self.options.follow_symlinks;
-            let flags = if follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
-            let found = statat(source, name, flags).map_err(FileError::system("open it"))?;
-            kind = FileType::from_raw_mode(found.st_mode);
-            status = Some(found);
-        }
-        // If everything is taken, no path need be built.
-        let takes_all = self.options.selection.takes_everything();
-        // Refuses a followed link into a file system of the kernel.
-        let refuse_link = || match (self.around, &status) {
-            (Some(around), Some(found)) if entry.file_type() != kind => {
-                around.refuse_link(source, name, found)
-            }
-            _ => Ok(()),
         };
-        let chosen = || self.options.selection.path_of(&directory.location, name);
-        let takes_directory = || takes_all || self.selection.takes_directory(&chosen());
-        let takes_file =
-            || takes_all || self.selection.takes_file(&self.plain_path(directory, name));
-        let takes_link = || takes_all || self.selection.takes_file(&chosen());
-        match kind {
-            FileType::Directory if takes_directory() => {
-                refuse_link()?;
-                if self.operation != Operation::Verify {
-                    self.refuse_collision(directory, name)?;
-                }
-                Ok(Entry::Directory(name.to_owned()))
-            }
-            FileType::RegularFile if takes_file() => {
-                refuse_link()?;
-                self.sort_file(directory, name, status)
-            }
-            FileType::Symlink if takes_link() => {
-                self.copy_symlink(directory, entry.file_name())?;
-                Ok(Entry::Done)
-            }
-            FileType::Directory => {
-                self.mounts.leave_gap();
-                Ok(Entry::Done)
-            }
-            FileType::RegularFile | FileType::Symlink => Ok(Entry::Done),
-            other => {
-                if takes_link() {
-                    self.record.left_out(&directory.path_of(name), left_out::special(other));
-                }
-                Ok(Entry::Done)
-            }
-        }
+        self.path.push(directory.identities());
+        self.above.insert(directory.identity());
+        Ok(Some(directory))
     }
 
-    /// The path that globs and paths are compared with: a file's path below the root, without the
-    /// suffix that encryption appends.
-    fn plain_path(&self, directory: &Directory, name: &OsStr) -> PathBuf {
-        let stem = match self.operation {
-            Operation::Encrypt => None,
-            operation => target_name(operation, name, &self.options.suffix),
-        };
-        self.options.selection.path_of(&directory.location, stem.as_deref().unwrap_or(name))
-    }
-
-    fn sort_file(
-        &self,
-        directory: &Directory,
-        name: &OsStr,
-        status: Option<Stat>,
-    ) -> Result<Entry, FileError> {
-        if is_temporary_name(name.as_bytes()) {
-            self.record.left_out(&directory.path_of(name), left_out::UNFINISHED);
-            return Ok(Entry::Done);
-        }
-        let sealed = self.operation != Operation::Encrypt;
-        if sealed && is_mount_list_in(directory.source.as_fd(), name) {
-            return Ok(Entry::Done);
-        }
-        if sealed && is_wrapped_key_in(directory.source.as_fd(), name, directory.follows) {
-            // A wrapped key that opens files in this run is in use.
-            let flags = AtFlags::empty();
-            let is_used = statat(&directory.source, name, flags)
-                .is_ok_and(|status| self.options.protected.contains(&status));
-            if !is_used {
-                self.record.left_out(&directory.path_of(name), left_out::WRAPPED_KEY);
-            }
-            return Ok(Entry::Done);
-        }
-        let Some(target) = target_name(self.operation, name, &self.options.suffix) else {
-            let reason = no_target_name(name, &self.options.suffix).to_string();
-            self.record.left_out(&directory.path_of(name), reason);
-            return Ok(Entry::Done);
-        };
-        self.refuse_own_name(directory, &target)?;
-        if self.options.measure_total {
-            let flags = AtFlags::SYMLINK_NOFOLLOW;
-            let status = status.map_or_else(|| statat(&directory.source, name, flags), Ok);
-            let status = status.map_err(FileError::system("open it"))?;
-            self.options.control.found(0, status.st_size as u64);
-        }
-        Ok(Entry::File(Item::new(name, target)))
-    }
-
-    /// Refuses a symbolic link or a directory that has the name of a neighbouring file's output:
-    /// their names stay as they are, and chance would decide which of the two came first.
-    pub(super) fn refuse_collision(
-        &self,
-        directory: &Directory,
-        name: &OsStr,
-    ) -> Result<(), FileError> {
-        let back = match self.operation {
-            Operation::Encrypt => Operation::Decrypt,
-            Operation::Decrypt | Operation::Verify => Operation::Encrypt,
-        };
-        let Some(file) = target_name(back, name, &self.options.suffix) else { return Ok(()) };
-        let follow = self.options.follow_symlinks;
-        let flags = if follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
-        let is_file = statat(&directory.source, &file, flags)
-            .is_ok_and(|there| FileType::from_raw_mode(there.st_mode) == FileType::RegularFile);
-        if is_file && self.selection.takes_file(&self.plain_path(directory, &file)) {
-            return Err(Refusal::NameOfOutput(shown(&file).to_string()).into());
-        }
-        Ok(())
+    /// Returns an open directory on the path.
+    fn lead_to(&mut self, location: &Arc<Location>) -> Result<Arc<Directory>, FileError> {
+        let Walk { root, way, path, .. } = self;
+        let opened = way.to(location, |above, location| {
+            open_again(above.unwrap_or(root), location, path[location.depth()])
+        });
+        Ok(opened?.unwrap_or(root).clone())
     }
 }
 
-/// The action for a directory's entry.
-enum Entry {
-    File(Item),
-    Directory(OsString),
-    Done,
+/// Opens a directory on the path again, and its target if it had one.
+fn open_again(
+    above: &Arc<Directory>,
+    location: &Arc<Location>,
+    identities: (Identity, Option<Identity>),
+) -> Result<Arc<Directory>, FileError> {
+    let Some((_, name)) = location.above() else { return Ok(above.clone()) };
+    let open = |directory, follows| {
+        open_directory(directory, name, follows)
+            .map_err(FileError::system("open the directory again"))
+    };
+    let mut directory = above.below(open(above.source.as_fd(), above.follows)?, location)?;
+    if let (Some(made), (_, Some(_))) = (&above.target, identities) {
+        directory.target = Some(Arc::new(Made::of(open(made.as_fd(), false)?, false)?));
+    }
+    match directory.identities() == identities {
+        true => Ok(Arc::new(directory)),
+        false => Err(Refusal::DirectoryMoved.into()),
+    }
 }
-
-/// The bytes of a directory that are read at once.
-const NAMES_AT_ONCE: usize = 32 << 10;
-
-/// The number of names in one task: enough that claiming costs little, few enough that the workers
-/// end together.
-const BATCH: usize = 32;

@@ -1,63 +1,18 @@
-//! The entries of a directory, and those that the names of a source lead to.
+//! The entries of a target directory to which the names of a source lead.
 
-use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::BorrowedFd;
 
-use rustix::fs::{AtFlags, Dir, FileType, statat};
+use rustix::fs::{AtFlags, FileType, statat};
 use rustix::io::Errno;
 
 use super::Operation;
 use super::endpoints::target_name;
 use crate::FileError;
-use crate::error::IntoSystemError;
+use crate::entries::Entries;
 use crate::identity::Identity;
 use crate::seal::Blob;
 use crate::source::Source;
-
-/// The entries of a directory.
-pub(super) struct Listing {
-    entries: HashMap<OsString, FileType>,
-}
-
-impl Listing {
-    pub(super) fn of(directory: impl AsFd) -> Result<Listing, Errno> {
-        let mut entries = HashMap::new();
-        for entry in Dir::read_from(&directory)? {
-            let entry = entry?;
-            let name = OsStr::from_bytes(entry.file_name().to_bytes());
-            if matches!(name.as_bytes(), b"." | b"..") {
-                continue;
-            }
-            let kind = match entry.file_type() {
-                FileType::Unknown => match statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) {
-                    Ok(there) => FileType::from_raw_mode(there.st_mode),
-                    Err(Errno::NOENT) => continue,
-                    Err(errno) => return Err(errno),
-                },
-                kind => kind,
-            };
-            entries.insert(name.to_owned(), kind);
-        }
-        Ok(Listing { entries })
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
-    /// All names, sorted.
-    pub(super) fn names(&self) -> Vec<&OsStr> {
-        let mut names: Vec<_> = self.entries.keys().map(OsString::as_os_str).collect();
-        names.sort_unstable();
-        names
-    }
-
-    pub(super) fn kind(&self, name: &OsStr) -> Option<FileType> {
-        self.entries.get(name).copied()
-    }
-}
 
 /// Entries that names of the source lead to, in a target directory that lists them under other
 /// names.
@@ -75,14 +30,14 @@ pub(super) struct Wanted {
 impl Wanted {
     /// Looks up every output name from `source` that is not listed in that form.
     pub(super) fn find(
-        source: &Listing,
+        source: &Entries,
         suffix: &OsStr,
         target: BorrowedFd<'_>,
-        listing: &Listing,
+        listing: &Entries,
     ) -> Result<Wanted, FileError> {
         let mut wanted = Wanted::default();
         let mut listed = None;
-        for (name, _) in source.entries.iter() {
+        for (name, _) in &source.kinds {
             let sealed = target_name(Operation::Encrypt, name, suffix).unwrap_or_default();
             if listing.kind(&sealed).is_none()
                 && look_up(target, &sealed)?.is_some_and(|(_, kind)| kind == FileType::RegularFile)
@@ -134,9 +89,7 @@ pub(super) fn look_up(
         Ok(there) => Ok(Some((Identity::of(&there), FileType::from_raw_mode(there.st_mode)))),
         // Names that are impossible there do not exist there.
         Err(Errno::NOENT | Errno::NAMETOOLONG | Errno::INVAL | Errno::ILSEQ) => Ok(None),
-        Err(errno) => {
-            Err(FileError::System { action: "look at its output", errno: errno.system() })
-        }
+        Err(errno) => Err(FileError::system("look at its output")(errno)),
     }
 }
 
@@ -147,10 +100,10 @@ pub(super) fn beginning(directory: BorrowedFd<'_>, name: &OsStr) -> Result<Vec<u
 
 fn listed_directories(
     target: BorrowedFd<'_>,
-    listing: &Listing,
+    listing: &Entries,
 ) -> Result<Vec<Identity>, FileError> {
     let mut identities = Vec::new();
-    for (name, kind) in &listing.entries {
+    for (name, kind) in &listing.kinds {
         if *kind == FileType::Directory
             && let Some((identity, _)) = look_up(target, name)?
         {

@@ -1,23 +1,21 @@
 //! Lists encrypted files with their formats and sizes, as far as these are known without a key.
 
-use std::ffi::OsStr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use evener_format::{Cobblestone, Ending, Geometry, Layout};
 use evener_keys::{Guess, has_wrapped_key_name, recognise};
-use rustix::fs::{AtFlags, CWD, Dir, DirEntry, FileType, Mode, OFlags, fstat, openat, statat};
-use rustix::io::Errno;
+use rustix::fs::{AtFlags, CWD, FileType, statat};
 use serde::Serialize;
 
-use crate::error::IntoSystemError;
-use crate::location::Location;
+use super::choice::{Choice, Found};
+use super::directory::Directory;
+use super::mounts::is_mount_list_beginning;
+use super::walk::{Entry, Step, Visitor, Walk};
 use crate::seal::Blob;
-use crate::selection::Watch;
 use crate::source::Source;
 use crate::temporary::is_temporary_name;
-use crate::tree::{Descent, is_mount_list_beginning, target_name};
 use crate::{Failure, FileError, KeyRing, Notice, Operation, Options, Refusal, left_out};
 
 /// The content of a file or a tree.
@@ -63,15 +61,16 @@ pub struct Listed {
 pub fn list(path: &Path, keys: Option<&KeyRing>, options: &Options) -> Result<Listing, Failure> {
     let mut listing = Listing::default();
     let fail = |error| Failure { path: path.to_owned(), error };
-    let system = |action| move |errno| failure(path, action, errno);
-    let status = statat(CWD, path, AtFlags::empty()).map_err(system("open it"))?;
+    let status = statat(CWD, path, AtFlags::empty()).map_err(FileError::system("open it"));
+    let status = status.map_err(fail)?;
     match FileType::from_raw_mode(status.st_mode) {
         FileType::Directory => {
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            let opened = openat(CWD, path, flags, Mode::empty());
-            let root = opened.map_err(system("read the directory"))?;
+            let root = Directory::at(path, false).map_err(fail)?;
             let watch = options.selection.watch();
-            walk(&root, path, keys, (&watch, options), &mut listing);
+            let operation = Operation::Verify;
+            let choice = Choice { operation, options, selection: &watch, around: None };
+            listing.directories = 1;
+            Walk::new(root).run(&mut Lister { choice, path, keys, listing: &mut listing });
             listing.notices.sort_by(|a, b| a.path.cmp(&b.path));
             for reason in watch.notices(Some(&options.suffix)) {
                 listing.notices.push(Notice { path: path.to_owned(), reason });
@@ -92,85 +91,54 @@ pub fn list(path: &Path, keys: Option<&KeyRing>, options: &Options) -> Result<Li
     Ok(listing)
 }
 
-/// Lists the tree below `root`, whose path is `path`.
-fn walk(
-    root: &OwnedFd,
-    path: &Path,
-    keys: Option<&KeyRing>,
-    (selection, options): (&Watch<'_>, &Options),
-    listing: &mut Listing,
-) {
-    let mut descent = Descent::new(root.as_fd(), false);
-    let mut directories = vec![Location::root()];
-    while let Some(location) = directories.pop() {
-        let listed = descent.to(&location).and_then(|directory| {
-            if options.one_file_system && fstat(directory)?.st_dev != fstat(root)?.st_dev {
-                listing.leave_out(path.join(location.path()), left_out::OTHER_FILE_SYSTEM);
-                return Ok(());
-            }
-            listing.directories += 1;
-            for entry in Dir::read_from(directory)? {
-                let entry = entry?;
-                let name = OsStr::from_bytes(entry.file_name().to_bytes());
-                if matches!(name.as_bytes(), b"." | b"..") {
-                    continue;
-                }
-                let chosen = |name: &OsStr| selection.path_of(&location, name);
-                let stem = || target_name(Operation::Decrypt, name, &options.suffix);
-                let full = || path.join(location.path_of(name));
-                let kind = match kind_of(directory, &entry) {
-                    Ok(kind) => kind,
-                    Err(errno) => {
-                        listing.failures.push(failure(&full(), "open it", errno));
-                        continue;
-                    }
-                };
-                match kind {
-                    FileType::Directory if selection.takes_directory(&chosen(name)) => {
-                        directories.push(Location::below(&location, name));
-                    }
-                    FileType::RegularFile
-                        if !selection.takes_file(&chosen(stem().as_deref().unwrap_or(name))) => {}
-                    FileType::RegularFile if is_temporary_name(name.as_bytes()) => {
-                        listing.leave_out(full(), left_out::UNFINISHED);
-                    }
-                    FileType::RegularFile => {
-                        let full = full();
-                        match Source::open(directory, name, false)
-                            .and_then(|file| look_at(&file, &full, keys))
-                        {
-                            Ok(listed) => listing.files.push(listed),
-                            Err(error) => listing.failures.push(Failure { path: full, error }),
-                        }
-                    }
-                    FileType::Directory => {}
-                    other if selection.takes_file(&chosen(name)) => {
-                        listing.leave_out(full(), left_out::special(other));
-                    }
-                    _ => {}
-                }
-            }
-            Ok(())
-        });
-        if let Err(errno) = listed {
-            let path = path.join(location.path());
-            listing.failures.push(failure(&path, "read the directory", errno));
+/// The visitor that lists a tree; `path` is the user's name for it.
+struct Lister<'a> {
+    choice: Choice<'a>,
+    path: &'a Path,
+    keys: Option<&'a KeyRing>,
+    listing: &'a mut Listing,
+}
+
+impl Visitor for Lister<'_> {
+    const OPENING: &'static str = "read the directory";
+
+    fn take(&mut self, step: &mut Step<'_>) -> Result<bool, FileError> {
+        if step.is_elsewhere && self.choice.options.one_file_system {
+            self.leave_out(step.directory.location.path(), left_out::OTHER_FILE_SYSTEM);
+            return Ok(false);
         }
+        self.listing.directories += 1;
+        Ok(true)
+    }
+
+    fn entry(&mut self, entry: &Entry<'_>) -> Result<bool, FileError> {
+        let Found { kind, is_taken, .. } = self.choice.look_at(entry)?;
+        match kind {
+            _ if !is_taken => {}
+            FileType::Directory => return Ok(true),
+            FileType::RegularFile if is_temporary_name(entry.name.as_bytes()) => {
+                self.leave_out(entry.path(), left_out::UNFINISHED);
+            }
+            FileType::RegularFile => {
+                let file = Source::open(entry.directory.source.as_fd(), entry.name, false)?;
+                let path = self.path.join(entry.path());
+                self.listing.files.push(look_at(&file, &path, self.keys)?);
+            }
+            other => self.leave_out(entry.path(), left_out::special(other)),
+        }
+        Ok(false)
+    }
+
+    fn failed(&mut self, path: PathBuf, error: FileError) {
+        self.listing.failures.push(Failure { path: self.path.join(path), error });
     }
 }
 
-impl Listing {
-    fn leave_out(&mut self, path: PathBuf, reason: &str) {
-        self.left_out += 1;
-        self.notices.push(Notice { path, reason: reason.to_owned() });
-    }
-}
-
-fn kind_of(directory: BorrowedFd<'_>, entry: &DirEntry) -> Result<FileType, Errno> {
-    match entry.file_type() {
-        FileType::Unknown => statat(directory, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)
-            .map(|status| FileType::from_raw_mode(status.st_mode)),
-        known => Ok(known),
+impl Lister<'_> {
+    fn leave_out(&mut self, below: PathBuf, reason: &str) {
+        self.listing.left_out += 1;
+        let path = self.path.join(below);
+        self.listing.notices.push(Notice { path, reason: reason.to_owned() });
     }
 }
 
@@ -207,10 +175,6 @@ fn plain_length(geometry: &Geometry, sealed: u64) -> Option<u64> {
         return None;
     }
     Layout::for_sealed(geometry, sealed).ok().map(|layout| layout.plain_length())
-}
-
-fn failure(path: &Path, action: &'static str, errno: Errno) -> Failure {
-    Failure { path: path.to_owned(), error: FileError::System { action, errno: errno.system() } }
 }
 
 /// The longest header and tag.
