@@ -17,8 +17,8 @@ use crate::seal::Blob;
 use crate::selection::Watch;
 use crate::source::Source;
 use crate::temporary::is_temporary_name;
-use crate::tree::{Descent, is_mount_list_beginning, target_name};
-use crate::{Failure, FileError, KeyRing, Notice, Operation, Options, Refusal, left_out};
+use crate::tree::{Descent, is_mount_list_beginning};
+use crate::{Failure, FileError, KeyRing, Notice, Operation, Refusal, TreeOptions, left_out};
 
 /// The content of a file or a tree.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -55,12 +55,17 @@ pub struct Listed {
 }
 
 /// Lists a file, or all files of a tree. Without keys, formats that need one to be told apart are
-/// guessed at. Uses the selection, the suffix and [`Options::one_file_system`] of the options; as
-/// everywhere, the selection matches the names without the suffix.
+/// guessed at. Of the options it uses the names, the selection and
+/// [`TreeOptions::one_file_system`]; as everywhere, the selection matches the names without the
+/// suffix.
 ///
 /// # Errors
 /// When `path` does not exist, or is neither a file nor a tree.
-pub fn list(path: &Path, keys: Option<&KeyRing>, options: &Options) -> Result<Listing, Failure> {
+pub fn list(
+    path: &Path,
+    keys: Option<&KeyRing>,
+    options: &TreeOptions,
+) -> Result<Listing, Failure> {
     let mut listing = Listing::default();
     let fail = |error| Failure { path: path.to_owned(), error };
     let system = |action| move |errno| failure(path, action, errno);
@@ -73,10 +78,10 @@ pub fn list(path: &Path, keys: Option<&KeyRing>, options: &Options) -> Result<Li
             let watch = options.selection.watch();
             walk(&root, path, keys, (&watch, options), &mut listing);
             listing.notices.sort_by(|a, b| a.path.cmp(&b.path));
-            for reason in watch.notices(Some(&options.suffix)) {
+            for reason in watch.notices(Some(options.names.suffix())) {
                 listing.notices.push(Notice { path: path.to_owned(), reason });
             }
-            for (below, error) in watch.missing(Some(&options.suffix)) {
+            for (below, error) in watch.missing(Some(options.names.suffix())) {
                 listing.failures.push(Failure { path: path.join(below), error });
             }
         }
@@ -97,7 +102,7 @@ fn walk(
     root: &OwnedFd,
     path: &Path,
     keys: Option<&KeyRing>,
-    (selection, options): (&Watch<'_>, &Options),
+    (selection, options): (&Watch<'_>, &TreeOptions),
     listing: &mut Listing,
 ) {
     let mut descent = Descent::new(root.as_fd(), false);
@@ -116,7 +121,7 @@ fn walk(
                     continue;
                 }
                 let chosen = |name: &OsStr| selection.path_of(&location, name);
-                let stem = || target_name(Operation::Decrypt, name, &options.suffix);
+                let plain = || options.names.plain(Operation::Decrypt, name);
                 let full = || path.join(location.path_of(name));
                 let kind = match kind_of(directory, &entry) {
                     Ok(kind) => kind,
@@ -129,8 +134,7 @@ fn walk(
                     FileType::Directory if selection.takes_directory(&chosen(name)) => {
                         directories.push(Location::below(&location, name));
                     }
-                    FileType::RegularFile
-                        if !selection.takes_file(&chosen(stem().as_deref().unwrap_or(name))) => {}
+                    FileType::RegularFile if !selection.takes_file(&chosen(&plain())) => {}
                     FileType::RegularFile if is_temporary_name(name.as_bytes()) => {
                         listing.leave_out(full(), left_out::UNFINISHED);
                     }
@@ -247,7 +251,7 @@ mod tests {
             .map(|format| (format.to_owned(), true, None));
 
         let with = |keys: Option<&KeyRing>| {
-            let listing = list(home.path(), keys, &Options::default()).unwrap();
+            let listing = list(home.path(), keys, &TreeOptions::default()).unwrap();
             let told =
                 |listed: &Listed| (listed.format.clone(), listed.certain, listed.plain_bytes);
             listing.files.iter().map(told).collect::<Vec<_>>()
@@ -258,7 +262,7 @@ mod tests {
         assert_eq!(with(Some(&KeyRing::new(recipe(1)))), all);
         let listing = with(Some(&KeyRing::new(recipe(2))));
         assert!(!listing[0].1 && listing[1] == openssl);
-        assert_eq!(list(&path, None, &Options::default()).unwrap().files.len(), 1);
-        assert!(list(&home.path().join("none"), None, &Options::default()).is_err());
+        assert_eq!(list(&path, None, &TreeOptions::default()).unwrap().files.len(), 1);
+        assert!(list(&home.path().join("none"), None, &TreeOptions::default()).is_err());
     }
 }

@@ -318,8 +318,8 @@ unsafe fn process(
     let contradictory = |reason| Trouble::new(Status::File, format!("{}: {reason}", shown(source)));
     let existing = wishes.existing().map_err(contradictory)?;
     let evener = evener.with_options(|options| {
-        options.control = Arc::clone(&control);
-        options.existing = existing;
+        options.run.control = Arc::clone(&control);
+        options.tree.existing = existing;
     });
     let operate = || evener.process(operation, source, target);
     let result = match options.and_then(|given| Some((given.progress?, given.user_data))) {

@@ -16,7 +16,6 @@ use rustix::io::Errno;
 use super::Operation;
 use super::descent::Descent;
 use super::directory::Directory;
-use super::endpoints::target_name;
 use super::finish::Visited;
 use super::listing::{Listing, beginning, look_up};
 use super::work::TreeWork;
@@ -87,7 +86,7 @@ impl TreeWork<'_> {
         let is_listed = |name: &OsStr| pair.there.kind(name).is_some();
         let mut outputs = Vec::new();
         for name in pair.wanted.names() {
-            let target = target_name(self.operation, name, &self.options.suffix);
+            let target = self.options.names.output(self.operation, name).ok();
             let Some(target) = target.filter(|_| self.takes(pair, name)) else { continue };
             if self.kind_of_source(pair, name)? == Some(FileType::RegularFile) {
                 outputs.push((name, target));
@@ -152,8 +151,8 @@ impl TreeWork<'_> {
     /// Finds outputs of two kinds that would be decrypted to one name.
     fn find_two_kinds(&self, pair: &Pair<'_>) -> Result<(), FileError> {
         for name in pair.wanted.names() {
-            let sealed = target_name(self.operation, name, &self.options.suffix);
-            let (Some(sealed), Some(plain)) = (sealed, pair.there.kind(name)) else { continue };
+            let sealed = self.options.names.output(self.operation, name);
+            let (Ok(sealed), Some(plain)) = (sealed, pair.there.kind(name)) else { continue };
             if pair.there.kind(&sealed) != Some(FileType::RegularFile) || !self.takes(pair, name) {
                 continue;
             }
@@ -187,12 +186,9 @@ impl TreeWork<'_> {
     }
 
     fn takes(&self, pair: &Pair<'_>, name: &OsStr) -> bool {
-        let stem = match self.operation {
-            Operation::Encrypt => None,
-            operation => target_name(operation, name, &self.options.suffix),
-        };
+        let plain = self.options.names.plain(self.operation, name);
         let selection = &self.options.selection;
-        selection.takes_file(&selection.path_of(pair.location, stem.as_deref().unwrap_or(name)))
+        selection.takes_file(&selection.path_of(pair.location, &plain))
     }
 
     fn fail_once(&self, pair: &Pair<'_>, name: &OsStr, error: FileError) {

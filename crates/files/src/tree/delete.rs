@@ -16,12 +16,10 @@ use rustix::io::Errno;
 
 use super::descent::Descent;
 use super::directory::{Directory, Made};
-use super::endpoints::target_name;
 use super::full;
 use super::listing::{Listing, Wanted};
 use super::work::TreeWork;
 use crate::Agree;
-use crate::Operation;
 use crate::error::IntoSystemError;
 use crate::identity::{FileState, Identity};
 use crate::location::Location;
@@ -130,7 +128,7 @@ impl TreeWork<'_> {
             }
             return;
         }
-        if !self.options.control.asking(|| agree(&all)) {
+        if !self.run.control.asking(|| agree(&all)) {
             self.record.notice_of(path.to_owned(), "nothing was deleted");
             return;
         }
@@ -233,7 +231,7 @@ impl TreeWork<'_> {
                 if names.is_empty() {
                     orphans.of_empty.push(pair.place.source.clone());
                 }
-                Wanted::find(&names, &self.options.suffix, pair.target, &listing)?
+                Wanted::find(&names, &self.options.names, pair.target, &listing)?
             }
             None => Wanted::default(),
         };
@@ -295,8 +293,7 @@ impl TreeWork<'_> {
 
     /// The name of a file's source, if that was taken and is gone.
     fn orphaned(&self, pair: &Pair<'_>, name: &OsStr) -> Result<Option<OsString>, FileError> {
-        let stem = target_name(Operation::Decrypt, name, &self.options.suffix);
-        let Some(stem) = stem else { return Ok(None) };
+        let Ok(stem) = self.options.names.open(name) else { return Ok(None) };
         if is_wrapped_key_in(pair.target, name, false) {
             return Ok(None);
         }
@@ -328,7 +325,7 @@ impl TreeWork<'_> {
     /// Returns whether one of the keys opens a file: no other file is certainly Evener's.
     fn is_ours(&self, pair: &Pair<'_>, name: &OsStr) -> Result<bool, FileError> {
         let sealed = Source::open(pair.target, name, false)?;
-        let engine = self.options.reference.as_ref().or(self.options.seats.first());
+        let engine = self.run.reference.as_ref().or(self.run.seats.first());
         let Some(engine) = engine else { return Ok(false) };
         let length = sealed.length().min(bytes_to_know(self.keys));
         let mut beginning = zeros(length)?;

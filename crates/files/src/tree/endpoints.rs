@@ -1,8 +1,7 @@
 //! The source and the target of an operation: two trees, or two files.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,7 +21,7 @@ use crate::naming::{
     refuse_planted_directory,
 };
 use crate::unfinished::is_empty;
-use crate::{Failure, FileError, Options, Refusal};
+use crate::{Failure, FileError, Refusal, TreeOptions};
 use crate::{Operation, SystemError};
 
 /// The user's two paths, resolved.
@@ -38,7 +37,7 @@ impl Endpoints {
         (operation, metadata): (Operation, &Metadata),
         source: &Path,
         target: Option<&Path>,
-        options: &Options,
+        options: &TreeOptions,
     ) -> Result<Endpoints, Failure> {
         let fail = |path: &Path, error| Failure { path: path.to_owned(), error };
         let status = statat(CWD, source, AtFlags::empty()).map_err(|errno| {
@@ -89,36 +88,11 @@ impl Endpoints {
     }
 }
 
-/// The name of a file's output; `None` when a sealed file does not have the suffix.
-pub(crate) fn target_name(operation: Operation, name: &OsStr, suffix: &OsStr) -> Option<OsString> {
-    match operation {
-        Operation::Encrypt => {
-            let mut target = name.to_owned();
-            target.push(suffix);
-            Some(target)
-        }
-        Operation::Decrypt | Operation::Verify => {
-            let stem = name.as_bytes().strip_suffix(suffix.as_bytes())?;
-            // The remainder of `..enc` is not a valid file name.
-            let is_name = !matches!(stem, b"" | b"." | b"..");
-            is_name.then(|| OsStr::from_bytes(stem).to_owned())
-        }
-    }
-}
-
-/// The reason that a sealed file has no [`target_name`].
-pub(crate) fn no_target_name(name: &OsStr, suffix: &OsStr) -> FileError {
-    match name.as_bytes().strip_suffix(suffix.as_bytes()) {
-        None => FileError::Suffix(shown(suffix).to_string()),
-        Some(_) => Refusal::NothingButSuffix(shown(suffix).to_string()).into(),
-    }
-}
-
 fn tree<'p>(
     source: &'p Path,
     status: &Stat,
     target: Option<&'p Path>,
-    (metadata, options): (&Metadata, &Options),
+    (metadata, options): (&Metadata, &TreeOptions),
 ) -> Result<Endpoints, (&'p Path, FileError)> {
     let opened = open_directory(source).map_err(|error| (source, error))?;
     let made = match target {
@@ -146,11 +120,11 @@ fn find_target(
     status: &Stat,
     opened: &OwnedFd,
     target: &Path,
-    (metadata, options): (&Metadata, &Options),
+    (metadata, options): (&Metadata, &TreeOptions),
 ) -> Result<Option<Made>, FileError> {
-    let target = &match options.follow_target {
-        true => behind_links(target)?,
-        false => without_link(target)?,
+    let target = &match options.program.target_is_no_link {
+        false => behind_links(target)?,
+        true => without_link(target)?,
     };
     refuse_inside(source, status, target)?;
     refuse_around(source, opened, target)?;
@@ -165,20 +139,20 @@ fn file<'p>(
     source: &'p Path,
     status: &Stat,
     target: Option<&'p Path>,
-    options: &Options,
+    options: &TreeOptions,
 ) -> Result<Endpoints, (&'p Path, FileError)> {
     refuse_source(source, status, options).map_err(|error| (source, error))?;
     let (source_directory, name) = split(source).map_err(|error| (source, error))?;
     let opened = open_directory(source_directory).map_err(|error| (source, error))?;
-    let suffixed = target_name(operation, name, &options.suffix);
+    let suffixed = options.names.output(operation, name);
     let (opened_target, output_name) = match target {
         None => (None, suffixed.unwrap_or_default()),
         Some(target) if target.is_dir() => {
             let behind = behind_links(target).map_err(|error| (target, error))?;
             let opened = open_target(&behind).map_err(|error| (target, error))?;
             refuse_planted_directory(opened.as_fd(), &behind).map_err(|error| (target, error))?;
-            let lacking = || (source, no_target_name(name, &options.suffix));
-            (Some((opened, target.to_owned())), suffixed.ok_or_else(lacking)?)
+            let suffixed = suffixed.map_err(|error| (source, error))?;
+            (Some((opened, target.to_owned())), suffixed)
         }
         Some(target) => {
             // The target of a link is replaced, not the link.
@@ -222,7 +196,7 @@ fn without_link(path: &Path) -> Result<PathBuf, FileError> {
 }
 
 /// Refuses a single file that must not be a source.
-fn refuse_source(source: &Path, status: &Stat, options: &Options) -> Result<(), FileError> {
+fn refuse_source(source: &Path, status: &Stat, options: &TreeOptions) -> Result<(), FileError> {
     if options.protected.contains(status) {
         return Err(Refusal::Protected.into());
     }
@@ -276,7 +250,7 @@ fn open_target(path: &Path) -> Result<OwnedFd, FileError> {
 fn make_directory(
     path: &Path,
     source: &Stat,
-    (metadata, options): (&Metadata, &Options),
+    (metadata, options): (&Metadata, &TreeOptions),
 ) -> Result<Made, FileError> {
     let mode = metadata.directory_mode(source);
     let inherited = inherited_at(path)?;
@@ -295,13 +269,13 @@ fn make_directory(
     if is_new {
         metadata.mark(directory.as_fd(), source);
     }
-    if is_new || options.target_is_new {
+    if is_new || options.program.target_is_new {
         let granted = metadata.settle(inherited, directory.as_fd(), source)?;
         if is_new && (mode.bits() & metadata.umask != 0 || at_first != mode) {
             metadata.widen(directory.as_fd(), mode & granted)?;
         }
     }
-    Made::of(directory, is_new || is_unfinished || options.target_is_new)
+    Made::of(directory, is_new || is_unfinished || options.program.target_is_new)
 }
 
 /// The attributes that a directory made at a path inherits from its parent.

@@ -8,13 +8,11 @@ use std::os::unix::ffi::OsStrExt;
 use rustix::fs::{AtFlags, Dir, FileType, statat};
 use rustix::io::Errno;
 
-use super::Operation;
-use super::endpoints::target_name;
-use crate::FileError;
 use crate::error::IntoSystemError;
 use crate::identity::Identity;
 use crate::seal::Blob;
 use crate::source::Source;
+use crate::{FileError, SealedNames};
 
 /// The entries of a directory.
 pub(super) struct Listing {
@@ -76,14 +74,14 @@ impl Wanted {
     /// Looks up every output name from `source` that is not listed in that form.
     pub(super) fn find(
         source: &Listing,
-        suffix: &OsStr,
+        names: &SealedNames,
         target: BorrowedFd<'_>,
         listing: &Listing,
     ) -> Result<Wanted, FileError> {
         let mut wanted = Wanted::default();
         let mut listed = None;
         for (name, _) in source.entries.iter() {
-            let sealed = target_name(Operation::Encrypt, name, suffix).unwrap_or_default();
+            let sealed = names.seal(name);
             if listing.kind(&sealed).is_none()
                 && look_up(target, &sealed)?.is_some_and(|(_, kind)| kind == FileType::RegularFile)
             {

@@ -14,8 +14,7 @@ use rustix::io::Errno;
 use super::Operation;
 use super::around::Around;
 use super::descent::Descent;
-use super::endpoints::target_name;
-use crate::Options;
+use crate::TreeOptions;
 use crate::identity::Identity;
 use crate::location::Location;
 use crate::temporary::is_temporary_name;
@@ -34,13 +33,13 @@ pub struct Total {
 /// operation, with the operation's target if there is one. Changes meanwhile make the total a
 /// little wrong.
 ///
-/// Returns `None` if the tree can't be read, if the operation was stopped before the end, or if
-/// `is_over` says that the total is no longer needed.
+/// Returns `None` if the tree can't be read, or if `is_over` says that the total is no longer
+/// needed.
 pub fn measure(
     operation: Operation,
     source: &Path,
     target: Option<&Path>,
-    options: &Options,
+    options: &TreeOptions,
     is_over: impl Fn() -> bool,
 ) -> Option<Total> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -58,7 +57,7 @@ pub fn measure(
     let mut descent = Descent::new(root.as_fd(), options.follow_symlinks);
     let mut directories = vec![Location::root()];
     while let Some(location) = directories.pop() {
-        if is_over() || options.control.is_stopped() {
+        if is_over() {
             return None;
         }
         // The operation itself reports entries that can't be read.
@@ -69,7 +68,7 @@ pub fn measure(
 
 struct Walk<'a> {
     operation: Operation,
-    options: &'a Options,
+    options: &'a TreeOptions,
     /// The places that followed links must not lead to.
     around: Option<Around>,
     /// The root's device.
@@ -153,7 +152,7 @@ impl Walk<'_> {
     }
 
     fn takes(&self, directory: BorrowedFd<'_>, location: &Location, name: &OsStr) -> bool {
-        let Some(target) = target_name(self.operation, name, &self.options.suffix) else {
+        let Ok(target) = self.options.names.output(self.operation, name) else {
             return false;
         };
         if is_temporary_name(name.as_bytes()) {

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 
 use super::descent::Open;
 use super::directory::{Directory, Item, Made, make_below, open_directory};
-use super::endpoints::{no_target_name, same_file, target_name};
+use super::endpoints::same_file;
 use super::finish::Visited;
 use super::mounts::is_mount_list_in;
 use super::work::TreeWork;
@@ -335,11 +335,8 @@ impl TreeWork<'_> {
     /// The path that globs and paths are compared with: a file's path below the root, without the
     /// suffix that encryption appends.
     fn plain_path(&self, directory: &Directory, name: &OsStr) -> PathBuf {
-        let stem = match self.operation {
-            Operation::Encrypt => None,
-            operation => target_name(operation, name, &self.options.suffix),
-        };
-        self.options.selection.path_of(&directory.location, stem.as_deref().unwrap_or(name))
+        let plain = self.options.names.plain(self.operation, name);
+        self.options.selection.path_of(&directory.location, &plain)
     }
 
     fn sort_file(
@@ -366,17 +363,19 @@ impl TreeWork<'_> {
             }
             return Ok(Entry::Done);
         }
-        let Some(target) = target_name(self.operation, name, &self.options.suffix) else {
-            let reason = no_target_name(name, &self.options.suffix).to_string();
-            self.record.left_out(&directory.path_of(name), reason);
-            return Ok(Entry::Done);
+        let target = match self.options.names.output(self.operation, name) {
+            Ok(target) => target,
+            Err(reason) => {
+                self.record.left_out(&directory.path_of(name), reason.to_string());
+                return Ok(Entry::Done);
+            }
         };
         self.refuse_own_name(directory, &target)?;
         if self.options.measure_total {
             let flags = AtFlags::SYMLINK_NOFOLLOW;
             let status = status.map_or_else(|| statat(&directory.source, name, flags), Ok);
             let status = status.map_err(FileError::system("open it"))?;
-            self.options.control.found(0, status.st_size as u64);
+            self.run.control.found(0, status.st_size as u64);
         }
         Ok(Entry::File(Item::new(name, target)))
     }
@@ -388,11 +387,12 @@ impl TreeWork<'_> {
         directory: &Directory,
         name: &OsStr,
     ) -> Result<(), FileError> {
-        let back = match self.operation {
-            Operation::Encrypt => Operation::Decrypt,
-            Operation::Decrypt | Operation::Verify => Operation::Encrypt,
+        let names = &self.options.names;
+        let file = match self.operation {
+            Operation::Encrypt => names.open(name),
+            Operation::Decrypt | Operation::Verify => Ok(names.seal(name)),
         };
-        let Some(file) = target_name(back, name, &self.options.suffix) else { return Ok(()) };
+        let Ok(file) = file else { return Ok(()) };
         let follow = self.options.follow_symlinks;
         let flags = if follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
         let is_file = statat(&directory.source, &file, flags)
