@@ -7,7 +7,7 @@ use evener_files::{KeyRing, buffer};
 use evener_format::{CobblestoneSuite, HkdfHash, Recipe, TinkKey};
 use zeroize::Zeroizing;
 
-use crate::readers::{open_in_parts, open_piped, open_whole, options};
+use crate::readers::{open_in_parts, open_piped, open_whole, run};
 
 /// Files in the formats of C2SP chunked encryption; see [`changed`].
 pub fn cobblestone(data: &[u8]) {
@@ -97,7 +97,7 @@ impl Ring {
             let plain: Vec<u8> = (0..length).map(|index| (index * 31 % 251) as u8).collect();
             let sealed = buffer::sealed_length(&keys, length as u64).expect("a length");
             let mut sealed = vec![0; sealed as usize];
-            buffer::seal(&keys, &plain, &mut sealed, &options()).expect("sealed");
+            buffer::seal(&keys, &plain, &mut sealed, &run()).expect("sealed");
             (plain, sealed)
         };
         let files = lengths.iter().map(seal).collect();

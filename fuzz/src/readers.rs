@@ -4,7 +4,8 @@ use std::sync::{Arc, LazyLock};
 
 use evener_core::{Cipher, Engine, Iv, Key};
 use evener_files::{
-    KeyRing, Operation, Options, StreamSource, StreamTarget, buffer, process_stream, random_access,
+    KeyRing, Operation, RunSettings, StreamOptions, StreamSource, StreamTarget, buffer,
+    process_stream, random_access,
 };
 use evener_format::{Digest, OpensslSecret, Recipe};
 use evener_keys::recognise;
@@ -31,7 +32,7 @@ pub fn openssl_enc(data: &[u8]) {
 /// The plaintext of a file in memory, if it opens.
 pub(crate) fn open_whole(keys: &KeyRing, sealed: &[u8]) -> Option<Vec<u8>> {
     let mut plain = vec![UNTOUCHED; sealed.len()];
-    match buffer::open(keys, sealed, &mut plain, &options()) {
+    match buffer::open(keys, sealed, &mut plain, &run()) {
         Ok(length) => {
             plain.truncate(length);
             Some(plain)
@@ -66,7 +67,9 @@ pub(crate) fn open_piped(keys: &KeyRing, sealed: &[u8]) -> (Vec<u8>, bool) {
     let (input, output) = (MemoryFile::new(sealed), MemoryFile::new(b""));
     let (from, to) = (input.descriptor(), output.descriptor());
     let (from, to) = (StreamSource::Descriptor(from), StreamTarget::Descriptor(to));
-    let complete = process_stream(Operation::Decrypt, keys, from, to, &options()).is_ok();
+    let complete =
+        process_stream(Operation::Decrypt, keys, from, to, &run(), &StreamOptions::default())
+            .is_ok();
     // Recognising the first bytes needs no key.
     let _ = recognise(&sealed[..sealed.len().min(72)]);
     (output.content(), complete)
@@ -76,8 +79,8 @@ pub(crate) static ENGINE: LazyLock<Arc<dyn Engine>> =
     LazyLock::new(|| evener_engines::find("openssl").expect("it is always there"));
 
 /// One worker on the engine.
-pub(crate) fn options() -> Options {
-    Options::new(vec![Arc::clone(&ENGINE)])
+pub(crate) fn run() -> RunSettings {
+    RunSettings::new(vec![Arc::clone(&ENGINE)])
 }
 
 static OPENSSL: LazyLock<Vec<KeyRing>> = LazyLock::new(|| {

@@ -41,7 +41,7 @@
  * The version of this header's interface. A library is compatible with every program that was
  * compiled with the same number.
  */
-#define EVENER_ABI_VERSION 0
+#define EVENER_ABI_VERSION 1
 
 /**
  * The result of a call. Later versions may add numbers and never change one.
@@ -996,8 +996,10 @@ evener_status evener_unseal(const struct evener_file_key *key,
  * until it is complete. `options` may be NULL.
  *
  * If files fail, they are listed in the report, all others are done, and the status is
- * `EVENER_STATUS_INCOMPLETE`. `report` gets the report with any status, or NULL if there is none;
- * free it with `evener_report_free`. `report` itself may be NULL.
+ * `EVENER_STATUS_INCOMPLETE`. `report` gets the report whatever the status: that of an operation
+ * that could not begin, was cancelled or met a bug says what was done until then, and why it
+ * ended. It gets NULL only if the arguments, options or engines can't be used, so that nothing was
+ * tried. Free it with `evener_report_free`. `report` itself may be NULL.
  */
 evener_status evener_encrypt_path(const struct evener_file_key *key,
                                   const char *source,

@@ -26,6 +26,8 @@ pub(crate) struct Ends {
     pub(crate) length: Option<u64>,
     /// The source, if it was opened to read the wrapped key at its head.
     opened: Option<File>,
+    /// True if standard output is a terminal that gets only text.
+    pub(crate) only_text: bool,
     /// True if nothing has the target's name yet.
     target_is_new: bool,
 }
@@ -136,8 +138,16 @@ impl Ends {
         }
         let target_is_new = matches!(&target, Some(Place::Path(path))
             if fs::symlink_metadata(path).is_err());
-        let opened = None;
-        Ok(Ends { source, target, source_is_tree, source_is_stream, length, opened, target_is_new })
+        Ok(Ends {
+            source,
+            target,
+            source_is_tree,
+            source_is_stream,
+            length,
+            opened: None,
+            only_text: false,
+            target_is_new,
+        })
     }
 
     /// Removes output directories that were made in vain.
@@ -229,6 +239,9 @@ impl Ends {
     pub(crate) fn stream_target(&self) -> io::Result<StreamTarget<'static>> {
         Ok(match &self.target {
             None => StreamTarget::Nowhere,
+            Some(Place::Pipe) if self.only_text => {
+                StreamTarget::Terminal(output().try_clone_to_owned()?)
+            }
             Some(Place::Pipe) => StreamTarget::Descriptor(output().try_clone_to_owned()?),
             Some(Place::Path(path)) => StreamTarget::File(path.clone()),
         })

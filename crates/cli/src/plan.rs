@@ -56,16 +56,16 @@ impl Plan {
         let is_openssl = matches!(evener.key_ring().primary(), Recipe::OpensslEnc(_));
         let mut given = Given { openssl: is_openssl, base64: false };
         let evener = evener.with_options(|options| {
-            options.control = control.clone();
+            options.run.control = control.clone();
             // In a shared directory other users can exchange names.
-            options.follow_target = !route.is_shared();
+            options.tree.program.target_is_no_link = route.is_shared();
             applied = apply(options);
-            given.base64 = options.base64.is_some();
-            follows_links = options.follow_symlinks;
-            updates = matches!(options.existing, Existing::Update(_));
-            is_dry_run = options.dry_run;
-            removes_sources = options.remove_source;
-            selection = options.selection.clone();
+            given.base64 = options.stream.base64.is_some();
+            follows_links = options.tree.follow_symlinks;
+            updates = matches!(options.tree.existing, Existing::Update(_));
+            is_dry_run = options.tree.dry_run;
+            removes_sources = options.tree.remove_source;
+            selection = options.tree.selection.clone();
         });
         applied?;
         let (fresh_key, reused_key, said) = (None, None, None);

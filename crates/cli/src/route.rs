@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use evener::keys::KeyFile;
 use evener::{
-    Failure, KeyRing, Operation, Report, Total, is_wrapped_key, takes_a_stream, wrapped_key_name,
+    Failure, KeyRing, Operation, Report, SealedNames, Total, is_wrapped_key, takes_a_stream,
+    wrapped_key_name,
 };
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
@@ -41,7 +42,7 @@ impl Route {
     pub(crate) fn find(
         operation: Operation,
         mut paths: Vec<OsString>,
-        suffix: &OsStr,
+        names: &SealedNames,
         telling: &Telling,
     ) -> Result<Route, Trouble> {
         let target = paths.pop().unwrap_or_default();
@@ -54,7 +55,7 @@ impl Route {
         }
         match <[OsString; 1]>::try_from(sources) {
             Ok([source]) => Route::find_one(operation, source, target, telling),
-            Err(sources) => Route::find_several(operation, sources, target, suffix, telling),
+            Err(sources) => Route::find_several(operation, sources, target, names, telling),
         }
     }
 
@@ -74,7 +75,7 @@ impl Route {
         operation: Operation,
         sources: Vec<OsString>,
         target: OsString,
-        suffix: &OsStr,
+        names: &SealedNames,
         telling: &Telling,
     ) -> Result<Route, Trouble> {
         let shared = shared_directory(operation, &sources, &target)?;
@@ -82,7 +83,7 @@ impl Route {
         let is_key =
             |source: &OsString| operation == Operation::Decrypt && is_wrapped_key(source.as_ref());
         let (keys, sources): (Vec<_>, Vec<_>) = sources.into_iter().partition(is_key);
-        let mut names = Names::default();
+        let mut taken = Names::default();
         let mut ends = Vec::with_capacity(sources.len());
         for source in sources {
             if Place::of_source(source.clone()) == Place::Pipe {
@@ -94,7 +95,7 @@ impl Route {
                 return Err(Trouble::Usage(format!("{}: {reason}", shown(&path))));
             };
             let is_tree = path.is_dir();
-            names.add(operation, &path, name, is_tree, suffix)?;
+            taken.add(operation, &path, name, is_tree, names)?;
             if is_tree {
                 refuse_inside(&path, &shared)?;
             }
@@ -165,7 +166,7 @@ impl Route {
     }
 
     /// The place for a wrapped key; a pipe has none.
-    pub(crate) fn key_place(&self, suffix: &OsStr) -> Option<KeyPlace> {
+    pub(crate) fn key_place(&self, names: &SealedNames) -> Option<KeyPlace> {
         if let Some(shared) = &self.shared {
             return Some(KeyPlace::in_tree(shared));
         }
@@ -180,9 +181,7 @@ impl Route {
         match &ends.source {
             // A file goes into a directory under its own name.
             Place::Path(source) if self.new.is_some() || target.is_dir() => {
-                let mut name = source.file_name()?.to_owned();
-                name.push(suffix);
-                Some(KeyPlace::beside(&target.join(Path::new(&name))))
+                Some(KeyPlace::beside(&target.join(names.seal(source.file_name()?))))
             }
             _ => Some(KeyPlace::beside(target)),
         }
@@ -217,6 +216,11 @@ impl Route {
     /// Treats files as streams, as base64 requires.
     pub(crate) fn take_as_streams(&mut self, option: &str) -> Result<(), Trouble> {
         self.ends.iter_mut().try_for_each(|ends| ends.take_as_stream(option))
+    }
+
+    /// Shows the output on a terminal only as far as it is text.
+    pub(crate) fn show_only_text(&mut self) {
+        self.ends.iter_mut().for_each(|ends| ends.only_text = true);
     }
 
     /// Reads the wrapped key at the head of each source that has one: see [`Ends::take_head`].
@@ -344,22 +348,14 @@ impl Names {
         source: &Path,
         name: &OsStr,
         is_tree: bool,
-        suffix: &OsStr,
+        names: &SealedNames,
     ) -> Result<(), Trouble> {
-        let (plain, sealed) = match operation {
-            _ if is_tree => (name.to_owned(), name.to_owned()),
-            Operation::Encrypt => {
-                let mut sealed = name.to_owned();
-                sealed.push(suffix);
-                (name.to_owned(), sealed)
-            }
-            Operation::Decrypt | Operation::Verify => {
-                let stem = name.as_bytes().strip_suffix(suffix.as_bytes());
-                let stem = stem.unwrap_or(name.as_bytes());
-                (OsStr::from_bytes(stem).to_owned(), name.to_owned())
-            }
+        let plain = if is_tree { name.into() } else { names.plain(operation, name) };
+        let sealed = match operation {
+            Operation::Encrypt if !is_tree => names.seal(name),
+            _ => name.to_owned(),
         };
-        if self.plain.insert(plain) & self.sealed.insert(sealed) {
+        if self.plain.insert(plain.into_owned()) & self.sealed.insert(sealed) {
             return Ok(());
         }
         Err(Trouble::Usage(format!(

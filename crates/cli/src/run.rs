@@ -87,7 +87,8 @@ fn carry_out(plan: Plan, telling: &Telling, signals: &Signals) -> Result<Ending,
             complain(&format_args!("{}: {notice}", shown(key.path())));
         }
         if key.made_directory() {
-            let evener = plan.evener.with_options(|options| options.target_is_new = true);
+            let evener =
+                plan.evener.with_options(|options| options.tree.program.target_is_new = true);
             plan = Plan { evener, ..plan };
         }
         *written.lock().ignore_poison() = Some(key);

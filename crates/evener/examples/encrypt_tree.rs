@@ -27,8 +27,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let control = Arc::new(Control::default());
     let evener = Evener::builder(key.key_ring(b"")?)
         .options(|options| {
-            options.control = Arc::clone(&control);
-            options.existing = Existing::resume();
+            options.run.control = Arc::clone(&control);
+            options.tree.existing = Existing::resume();
         })
         .build()?;
 

@@ -9,6 +9,7 @@ use evener_files::{Failure, FileError, Operation, RandomAccess, buffer, random_a
 use zeroize::Zeroizing;
 
 use crate::Evener;
+use crate::seated::Seated;
 
 impl Evener {
     /// Returns how many bytes [`Evener::seal`] makes of `length` bytes.
@@ -41,8 +42,8 @@ impl Evener {
     /// [`FileError::Interrupted`] when [`Control::stop`](crate::Control::stop) of the options was called. The
     /// content of `sealed` is then undefined.
     pub fn seal(&self, plaintext: &[u8], sealed: &mut [u8]) -> Result<usize, FileError> {
-        let (options, _) = self.seated(Operation::Encrypt)?;
-        buffer::seal(&self.keys, plaintext, sealed, &options)
+        let Seated { options, .. } = self.seated(Operation::Encrypt)?;
+        buffer::seal(&self.keys, plaintext, sealed, &options.run)
     }
 
     /// Decrypts the content of an encrypted file in memory into `plaintext`, for which the length
@@ -52,8 +53,8 @@ impl Evener {
     /// When no key fits, any chunk is not authentic or the end is missing, and as [`Evener::seal`].
     /// Nothing is left in `plaintext` then.
     pub fn open(&self, sealed: &[u8], plaintext: &mut [u8]) -> Result<usize, FileError> {
-        let (options, _) = self.seated(Operation::Decrypt)?;
-        buffer::open(&self.keys, sealed, plaintext, &options)
+        let Seated { options, .. } = self.seated(Operation::Decrypt)?;
+        buffer::open(&self.keys, sealed, plaintext, &options.run)
     }
 
     /// Encrypts the content of a file in memory. [`Evener::seal`] does so into a buffer of the

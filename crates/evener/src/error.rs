@@ -2,7 +2,9 @@
 
 use evener_core::{EngineError, InvalidIv, InvalidKey};
 use evener_files::place::Fault;
-use evener_files::{Failure, FileError, MalformedGlob, MalformedPath, OperationError};
+use evener_files::{
+    Failure, FileError, MalformedGlob, MalformedPath, MalformedSuffix, OperationError,
+};
 use evener_format::FormatError;
 use evener_keys::KeyError;
 
@@ -45,6 +47,8 @@ pub enum Error {
     Glob(#[from] MalformedGlob),
     /// A path can't be below a root.
     Path(#[from] MalformedPath),
+    /// A suffix can't be a part of a name.
+    Suffix(#[from] MalformedSuffix),
     /// The system did not do something.
     Io(#[from] std::io::Error),
 }

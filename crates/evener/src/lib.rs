@@ -63,6 +63,7 @@
 #![forbid(unsafe_code)]
 
 mod aead;
+mod builder;
 mod content;
 mod error;
 mod evener;
@@ -70,13 +71,18 @@ mod evener;
 pub mod gpu;
 pub mod hazmat;
 mod nonce;
+mod operations;
+mod options;
 mod profile;
+mod seated;
 mod seats;
 
 pub use crate::aead::{Aead, AeadError, Opening, Sealed, Sealer, Sealing};
+pub use crate::builder::EvenerBuilder;
 pub use crate::error::Error;
-pub use crate::evener::{Evener, EvenerBuilder};
+pub use crate::evener::Evener;
 pub use crate::nonce::{Nonce, NonceError, NonceSequence};
+pub use crate::options::Options;
 pub use crate::profile::{check_profile, default_profile, keep_profile};
 
 pub use evener_core::{
@@ -87,10 +93,11 @@ pub use evener_pipeline::Pool;
 
 pub use evener_files::{
     Agree, Base64, Contradiction, Control, Delete, Doubt, Effort, Existing, Failure, FileError,
-    FileOutcome, KeyRing, Listed, Listener, Listing, MalformedGlob, MalformedPath, Notice,
-    Operation, OperationError, Options, Progress, Protected, RandomAccess, Refusal, Report,
-    Retirement, Selection, StreamSource, StreamTarget, SystemError, Total, Update, WorkerEffort,
-    has_files, list, refuse_planted, takes_a_stream,
+    FileOutcome, KeyRing, Listed, Listener, Listing, MalformedGlob, MalformedPath, MalformedSuffix,
+    Notice, Operation, OperationError, Progress, Protected, RandomAccess, Refusal, Report,
+    Retirement, RunSettings, SealedNames, Selection, StreamOptions, StreamSource, StreamTarget,
+    SystemError, Total, TransferOptions, TreeOptions, Update, WorkerEffort, has_files, list,
+    refuse_planted, takes_a_stream,
 };
 pub use evener_keys::{is_wrapped_key, is_wrapped_key_name, wrapped_key_name};
 
@@ -125,7 +132,7 @@ pub mod keys {
 /// use std::sync::Arc;
 /// use std::time::Duration;
 ///
-/// use evener::Options;
+/// use evener::RunSettings;
 /// use evener::policy::{Claim, Decision, MakePolicy, Policy, Seat, Setting, Waiting};
 ///
 /// /// Gives all tasks to the first worker.
@@ -144,7 +151,7 @@ pub mod keys {
 ///     }
 /// }
 ///
-/// let options = Options { policy: Some(Arc::new(First)), ..Options::default() };
+/// let run = RunSettings { policy: Some(Arc::new(First)), ..RunSettings::default() };
 /// ```
 pub mod policy {
     pub use evener_pipeline::policy::*;

@@ -92,7 +92,7 @@ fn a_module_that_lies_makes_no_wrong_content() {
         ("the caller's own", |builder| builder.engine(liar())),
         ("the caller's seats", |builder| {
             let liar = liar();
-            builder.options(|options| options.seats = vec![liar.clone(), liar])
+            builder.options(|options| options.run.seats = vec![liar.clone(), liar])
         }),
     ];
     for (way, set) in ways {
@@ -132,7 +132,7 @@ fn it_stops_when_asked() {
     let evener = |engine: Arc<dyn Engine>, control: &Arc<Control>| {
         Evener::builder(keys())
             .engine(engine)
-            .options(|options| options.control = Arc::clone(control))
+            .options(|options| options.run.control = Arc::clone(control))
             .build()
             .unwrap()
     };

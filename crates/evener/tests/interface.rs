@@ -67,7 +67,7 @@ fn workers_are_chosen_in_one_place() {
     let builder = || {
         let keys = KeyMaterial::generate(KeyFormat::default()).unwrap().key_ring(b"").unwrap();
         let seats = seats.clone();
-        Evener::builder(keys).options(|options| options.seats = seats)
+        Evener::builder(keys).options(|options| options.run.seats = seats)
     };
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("file");
@@ -80,7 +80,7 @@ fn workers_are_chosen_in_one_place() {
         builder().on_wait(|_| ()),
     ] {
         let refused = builder.build().unwrap().encrypt(&file, &sealed).unwrap_err();
-        assert!(refused.to_string().contains("`Options::seats`"), "{refused}");
+        assert!(refused.to_string().contains("`RunSettings::seats`"), "{refused}");
         assert!(!sealed.exists());
     }
     let report = builder().build().unwrap().encrypt(&file, &sealed).unwrap();

@@ -81,8 +81,8 @@ fn what_is_not_done_is_an_error() {
     let control = Arc::new(Control::default());
     control.stop();
     let stopped = incomplete(stage.encrypt(|options| {
-        options.control = control;
-        options.existing = Existing::Overwrite;
+        options.run.control = control;
+        options.tree.existing = Existing::Overwrite;
     }));
     assert!(stopped.interrupted && stopped.failures.is_empty());
     assert_eq!(stopped.shortfall().unwrap(), "stopped after 0 files");
@@ -102,7 +102,7 @@ fn what_is_left_out_is_no_error_and_in_the_report() {
     assert!(report.shortfall().is_none());
 
     // Complete outputs are skipped.
-    let report = stage.encrypt(|options| options.existing = Existing::resume()).unwrap();
+    let report = stage.encrypt(|options| options.tree.existing = Existing::resume()).unwrap();
     assert_eq!((report.files, report.files_skipped), (0, 2));
 
     // A name without the suffix.
@@ -113,7 +113,7 @@ fn what_is_left_out_is_no_error_and_in_the_report() {
 
     // Files that the caller did not select have no notice.
     let select = |options: &mut Options| {
-        options.selection = Selection::new(&["one"], &[] as &[&str]).unwrap();
+        options.tree.selection = Selection::new(&["one"], &[] as &[&str]).unwrap();
     };
     let report = stage.evener(select).decrypt(stage.at("sealed"), stage.at("back")).unwrap();
     assert_eq!(report.files, 1);

@@ -12,7 +12,7 @@ use evener_format::{FileCipher, Layout};
 use evener_pipeline::run_batch;
 
 use crate::seal::{Prepared, bytes_to_prepare, collect, prepare_plain, prepare_sealed, push_jobs};
-use crate::{FileError, KeyRing, Options, seats};
+use crate::{FileError, KeyRing, RunSettings, seats};
 
 /// The number of bytes that [`seal`] makes of `length` bytes of plaintext.
 ///
@@ -25,8 +25,8 @@ pub fn sealed_length(keys: &KeyRing, length: u64) -> Result<u64, FileError> {
 /// Encrypts `plaintext` into `sealed`, which has room for [`sealed_length`] bytes, with the format
 /// and key of the ring's first recipe. Returns the number of bytes written.
 ///
-/// Uses the options for engines, policy and cores, and [`Options::control`]. Jobs that no engine
-/// could do, or that an engine with wrong results has done, go to [`Options::reference`].
+/// Jobs that no engine could do, or that an engine with wrong results has done, go to
+/// [`RunSettings::reference`]. No listener is called.
 ///
 /// # Errors
 /// When `sealed` is too short, the system has no random numbers, the engines failed or it was
@@ -35,20 +35,20 @@ pub fn seal(
     keys: &KeyRing,
     plaintext: &[u8],
     sealed: &mut [u8],
-    options: &Options,
+    run: &RunSettings,
 ) -> Result<usize, FileError> {
     let Prepared { cipher, layout, header } = prepare_plain(keys, plaintext.len() as u64)?;
     let length = room(layout.sealed_length(), sealed)?;
     let header = header.as_ref().map_or(&[][..], |header| header.bytes());
     let (beginning, chunks) = sealed[..length].split_at_mut(header.len());
     beginning.copy_from_slice(header);
-    process(&cipher, &layout, Direction::Encrypt, plaintext, chunks, options)?;
+    process(&cipher, &layout, Direction::Encrypt, plaintext, chunks, run)?;
     Ok(length)
 }
 
 /// Decrypts into `plaintext` the output of [`seal`], or an encrypted file of Evener's, made with
 /// one of the ring's keys. `plaintext` needs at most the length of `sealed`. Returns the
-/// plaintext's length. The options are those of [`seal`].
+/// plaintext's length. The settings are those of [`seal`].
 ///
 /// # Errors
 /// When no key fits, a chunk is not authentic or the end is missing, when `plaintext` is too
@@ -57,14 +57,14 @@ pub fn open(
     keys: &KeyRing,
     sealed: &[u8],
     plaintext: &mut [u8],
-    options: &Options,
+    run: &RunSettings,
 ) -> Result<usize, FileError> {
-    let seats = seats::able(options, keys.primary().cipher(), Direction::Decrypt)?;
+    let seats = seats::able(run, keys.primary().cipher(), Direction::Decrypt)?;
     let beginning = sealed.len().min(usize::try_from(bytes_to_prepare(keys)).unwrap_or(usize::MAX));
     let mut scratch = WipedBuffer::zeros(beginning);
     let (beginning, length) = (&sealed[..beginning], sealed.len() as u64);
     let on = (keys.primary().cipher(), Direction::Decrypt);
-    let prepared = seats::before_a_run(options, &seats, on, |worker| {
+    let prepared = seats::before_a_run(run, &seats, on, |worker| {
         prepare_sealed(keys, beginning, length, &mut scratch, worker)
     });
     let Prepared { cipher, layout, .. } = prepared?;
@@ -72,7 +72,7 @@ pub fn open(
     let tags = layout.chunks() * cipher.cipher().tag_length() as u64;
     let length = room((chunks.len() as u64).saturating_sub(tags), plaintext)?;
     let plaintext = &mut plaintext[..length];
-    let opened = process(&cipher, &layout, Direction::Decrypt, chunks, plaintext, options);
+    let opened = process(&cipher, &layout, Direction::Decrypt, chunks, plaintext, run);
     if opened.is_err() {
         wipe(plaintext);
     }
@@ -86,23 +86,23 @@ fn process(
     direction: Direction,
     input: &[u8],
     output: &mut [u8],
-    options: &Options,
+    run: &RunSettings,
 ) -> Result<usize, FileError> {
-    let mut seats = seats::able(options, cipher.cipher(), direction)?;
+    let mut seats = seats::able(run, cipher.cipher(), direction)?;
     let mut jobs = Vec::with_capacity(layout.chunks() as usize);
     let chunks = (0..layout.chunks()).map(|index| layout.chunk(index));
     push_jobs(&mut jobs, cipher, direction, chunks, input, output);
     // One worker finishes a short buffer before a second thread has started.
     seats.truncate((input.len() / LEAST_SHARE).max(1));
-    let run = options.run(cipher.cipher(), direction, jobs.len());
-    let failure = run_batch(&seats, &run, &mut jobs, &|| options.control.is_stopped());
+    let options = run.options(cipher.cipher(), direction, jobs.len());
+    let failure = run_batch(&seats, &options, &mut jobs, &|| run.control.is_stopped());
     if jobs.iter().any(|job| job.outcome == Outcome::Pending) {
-        if options.control.is_stopped() {
+        if run.control.is_stopped() {
             return Err(FileError::Interrupted);
         }
         // Keys come with the jobs, as from all callers that use formats.
         let request = SessionRequest { cipher: cipher.cipher(), direction, key: None };
-        finish(options.reference.as_ref(), &request, &mut jobs, failure)?;
+        finish(run.reference.as_ref(), &request, &mut jobs, failure)?;
     }
     collect(jobs.iter().map(|job| job.outcome), 0)
 }

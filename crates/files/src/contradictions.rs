@@ -2,63 +2,32 @@
 //! begin.
 
 use evener_core::Cipher;
-use evener_pipeline::Courtesy;
 
-use crate::{Contradiction, FileError, Operation, Options};
+use crate::{Contradiction, FileError, Operation, RunSettings, TreeOptions};
 
 /// Checks the options of an operation on a file or a tree.
 pub(crate) fn in_tree(
     operation: Operation,
     cipher: Cipher,
-    options: &Options,
+    run: &RunSettings,
+    options: &TreeOptions,
 ) -> Result<(), FileError> {
-    in_names(options)?;
+    in_run(run)?;
     let lacks_proof = operation == Operation::Decrypt && !cipher.is_authenticated();
     let may_delete = operation == Operation::Encrypt && cipher.is_authenticated();
     let removes = options.remove_source;
     refuse(&[
         (removes && lacks_proof, Contradiction::RemoveWithoutProof),
         (removes && options.follow_symlinks, Contradiction::RemoveBehindLinks),
-        (removes && options.reference.is_none(), Contradiction::RemoveWithoutReference),
+        (removes && run.reference.is_none(), Contradiction::RemoveWithoutReference),
         (removes && options.existing.updates(), Contradiction::RemoveAndUpdate),
         (options.existing.delete().is_some() && !may_delete, Contradiction::Delete),
-        (!options.head.is_empty(), Contradiction::HeadOfTree),
     ])
 }
 
-/// Checks the options of a stream.
-pub(crate) fn in_stream(options: &Options) -> Result<(), FileError> {
-    in_general(options)?;
-    refuse(&[
-        (options.remove_source, Contradiction::StreamRemoves),
-        (options.existing.resumes(), Contradiction::StreamResumes),
-        (options.existing.updates(), Contradiction::StreamUpdates),
-        (options.dry_run, Contradiction::StreamDryRun),
-    ])
-}
-
-/// Checks the options of a transfer between two places.
-pub(crate) fn in_places(options: &Options) -> Result<(), FileError> {
-    in_names(options)?;
-    refuse(&[
-        (options.remove_source, Contradiction::TransferRemoves),
-        (options.existing.updates(), Contradiction::TransferUpdates),
-        (options.dry_run, Contradiction::TransferDryRun),
-        (options.base64.is_some() || !options.head.is_empty(), Contradiction::TransferForm),
-    ])
-}
-
-/// Checks the options of operations that give outputs names.
-fn in_names(options: &Options) -> Result<(), FileError> {
-    in_general(options)?;
-    let suffix = options.suffix.as_encoded_bytes();
-    let is_no_suffix = suffix.is_empty() || suffix.iter().any(|byte| matches!(byte, b'/' | 0));
-    refuse(&[(is_no_suffix, Contradiction::Suffix)])
-}
-
-/// Checks the options that all operations share.
-pub(crate) fn in_general(options: &Options) -> Result<(), FileError> {
-    let Courtesy { most_cpu, .. } = options.courtesy;
+/// Checks the settings that all operations share.
+pub(crate) fn in_run(run: &RunSettings) -> Result<(), FileError> {
+    let most_cpu = run.courtesy.most_cpu;
     let is_no_percentage = most_cpu.is_some_and(|percent| !(1..=100).contains(&percent));
     refuse(&[(is_no_percentage, Contradiction::CpuLimit)])
 }
@@ -75,31 +44,28 @@ mod tests {
     use super::*;
     use crate::Existing;
 
-    fn told(change: impl FnOnce(&mut Options)) -> (bool, bool) {
-        let mut options = Options::default();
-        change(&mut options);
-        let in_tree = in_tree(Operation::Encrypt, Cipher::Aes256Gcm, &options);
-        (in_tree.is_err(), in_stream(&options).is_err())
+    fn is_refused(change: impl FnOnce(&mut RunSettings, &mut TreeOptions)) -> bool {
+        let (mut run, mut options) = (RunSettings::default(), TreeOptions::default());
+        change(&mut run, &mut options);
+        in_tree(Operation::Encrypt, Cipher::Aes256Gcm, &run, &options).is_err()
     }
 
     #[test]
     fn options_that_make_sense_pass() {
-        assert_eq!(told(|_| {}), (false, false));
+        assert!(!is_refused(|_, _| {}));
         for percent in [1, 50, 100] {
-            assert_eq!(told(|options| options.courtesy.most_cpu = Some(percent)), (false, false));
+            assert!(!is_refused(|run, _| run.courtesy.most_cpu = Some(percent)));
         }
-        assert_eq!(told(|options| options.existing = Existing::resume()), (false, true));
-        assert_eq!(told(|options| options.existing = Existing::update()), (false, true));
-        assert_eq!(told(|options| options.dry_run = true), (false, true));
-        assert_eq!(told(|options| options.head = vec![1]), (true, false));
+        assert!(!is_refused(|_, options| options.existing = Existing::resume()));
+        assert!(!is_refused(|_, options| options.existing = Existing::update()));
+        assert!(!is_refused(|_, options| options.dry_run = true));
     }
 
     #[test]
     fn options_that_contradict_each_other_do_not() {
         for percent in [0, 101, u8::MAX] {
-            assert_eq!(told(|options| options.courtesy.most_cpu = Some(percent)), (true, true));
+            assert!(is_refused(|run, _| run.courtesy.most_cpu = Some(percent)));
         }
-        assert_eq!(told(|options| options.remove_source = true), (true, true));
-        assert_eq!(told(|options| options.suffix = "a/b".into()), (true, false));
+        assert!(is_refused(|_, options| options.remove_source = true));
     }
 }

@@ -37,7 +37,7 @@ pub struct Control {
 pub struct Progress {
     /// Files found so far.
     pub found_files: u64,
-    /// Their bytes, where [`Options::measure_total`](crate::Options::measure_total) is set.
+    /// Their bytes, where [`TreeOptions::measure_total`](crate::TreeOptions::measure_total) is set.
     pub found_bytes: u64,
     /// Files finished, failed or skipped so far.
     pub done_files: u64,

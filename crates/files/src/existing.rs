@@ -14,13 +14,13 @@ pub enum Existing {
     Overwrite,
     /// Complete ones are left as they are, and their sources are skipped. An output is complete if
     /// it has the expected size, the source's time and, in formats that show it, the right key. Its
-    /// content is not verified. Not for streams.
+    /// content is not verified.
     Resume {
         /// Replace outputs that are not complete. Otherwise they are errors.
         overwrite: bool,
     },
-    /// They are brought up to date. Not for streams, nor with
-    /// [`Options::remove_source`](crate::Options::remove_source).
+    /// They are brought up to date. Not with
+    /// [`TreeOptions::remove_source`](crate::TreeOptions::remove_source).
     Update(Update),
 }
 

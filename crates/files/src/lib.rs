@@ -29,6 +29,7 @@ mod record;
 mod refusal;
 mod report;
 mod seal;
+mod sealed_names;
 mod seats;
 mod selection;
 mod source;
@@ -45,12 +46,17 @@ pub use error::{FileError, SystemError};
 pub use existing::{Agree, Delete, Existing, Update};
 pub use naming::refuse_planted;
 pub use operation::{Operation, OperationError};
-pub use options::{FileOutcome, Listener, Options};
+#[doc(hidden)]
+pub use options::ForProgram;
+pub use options::{
+    FileOutcome, Listener, RunSettings, StreamOptions, TransferOptions, TreeOptions,
+};
 pub use place::MalformedPath;
 pub use protected::Protected;
 pub use random_access::{RandomAccess, random_access};
 pub use refusal::{Contradiction, Refusal};
 pub use report::{Doubt, Effort, Failure, Notice, Report, Retirement, WorkerEffort};
+pub use sealed_names::{MalformedSuffix, SealedNames};
 pub use selection::{MalformedGlob, Selection};
 pub use stream::{Base64, StreamSource, StreamTarget, process_stream, takes_a_stream};
 pub use tree::{Listed, Listing, Total, has_files, list, measure, process};

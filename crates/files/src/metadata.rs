@@ -17,7 +17,7 @@ use crate::exposure::{gives_more, lies_without_modes};
 use crate::identity::permissions;
 use crate::inherited::{EVERY_BIT, Inherited, bits_for};
 use crate::unkept::Unkept;
-use crate::{FileError, Operation, Options, Refusal};
+use crate::{FileError, Operation, Refusal, TreeOptions};
 
 /// The metadata that is copied from the source to the output.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub(crate) struct Metadata {
 
 impl Metadata {
     /// For an operation on a file or a tree.
-    pub(crate) fn of(operation: Operation, source: &Path, options: &Options) -> Metadata {
+    pub(crate) fn of(operation: Operation, source: &Path, options: &TreeOptions) -> Metadata {
         let seals = operation == Operation::Encrypt;
         let guards_mode = operation == Operation::Decrypt && !options.insecure_modes;
         Metadata {

@@ -44,7 +44,7 @@ impl Operation {
 /// | a file failed, or its output was refused because one of that name exists | [`OperationError::Incomplete`] |
 /// | it was stopped ([`Control::stop`](crate::Control::stop)), even after the last file | `Incomplete`, with [`Report::interrupted`] |
 /// | an engine computed wrong results, and files that it did may be wrong | `Incomplete`, with [`Report::doubtful`] |
-/// | files were left out: by [`Options::selection`](crate::Options::selection), or with a notice, such as sockets and names without the suffix | `Ok`, with [`Report::notices`] |
+/// | files were left out: by [`TreeOptions::selection`](crate::TreeOptions::selection), or with a notice, such as sockets and names without the suffix | `Ok`, with [`Report::notices`] |
 /// | files were skipped or needed no update | `Ok`, with their numbers |
 /// | an engine failed, and other engines did its work | `Ok`, with [`Report::retired`] |
 /// | there were no files at all | `Ok`, with [`Report::files`] of 0 |

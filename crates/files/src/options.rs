@@ -1,6 +1,5 @@
-//! Options of an operation.
+//! Settings of a run, and options of its operation.
 
-use std::ffi::OsString;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +9,7 @@ use evener_pipeline::costs::Costs;
 use evener_pipeline::policy::MakePolicy;
 use evener_pipeline::{Courtesy, PolicyName, RunOptions};
 
-use crate::{Base64, Control, Existing, Protected, Selection};
+use crate::{Base64, Control, Existing, Protected, SealedNames, Selection};
 
 /// Called on a worker's thread for each file as it is done, with its path as the user would write
 /// it and its outcome. Failures are in the report.
@@ -34,9 +33,10 @@ pub enum FileOutcome {
     Deleted,
 }
 
-/// The settings of an operation. [`Options::new`] gives the program's defaults.
+/// The settings that all operations share: the workers, and how the caller watches and stops them.
+/// [`RunSettings::new`] gives the program's defaults.
 #[derive(Clone)]
-pub struct Options {
+pub struct RunSettings {
     /// One worker for each entry, on that engine. In the facade, an empty list means the workers of
     /// the selected engines; other seats can't be combined with the builder's engine settings.
     pub seats: Vec<Arc<dyn Engine>>,
@@ -53,26 +53,26 @@ pub struct Options {
     /// The most memory that the workers' buffers may use together, in bytes. If it can't hold a
     /// chunk for each seat, fewer seats work.
     pub memory: usize,
-    /// The suffix that encryption appends to a file's name and decryption strips.
-    pub suffix: OsString,
+    /// A function that is called for each file.
+    pub listener: Option<Listener>,
+    /// Counts progress and stops the operation.
+    pub control: Arc<Control>,
+}
+
+/// The options of an operation on a file or a tree.
+#[derive(Clone, Debug, Default)]
+pub struct TreeOptions {
+    /// The names of encrypted files.
+    pub names: SealedNames,
     /// The files of a tree that are taken.
     pub selection: Selection,
     /// The treatment of outputs that exist already.
     pub existing: Existing,
-    /// True if the key was made for this very run. Complete outputs then have other keys, so
-    /// [`Existing::Resume`] can't check their headers.
-    pub key_is_fresh: bool,
-    /// The bytes that encrypting a stream writes before the file's own header: the wrapped key, as
-    /// [`PipeHead`](evener_keys::PipeHead) makes it, or nothing.
-    pub head: Vec<u8>,
-    /// The base64 form of a stream's encrypted side, or `None` for binary. Trees and files that are
-    /// not streams are never base64.
-    pub base64: Option<Base64>,
     /// Take nothing below a directory on another file system than the tree's root.
     pub one_file_system: bool,
     /// Leave out files that change each time they are read. Otherwise encryption stores what it
-    /// read last, and the file is still among the failures. With [`Options::remove_source`], and
-    /// when decrypting, such files are always left out.
+    /// read last, and the file is still among the failures. With [`TreeOptions::remove_source`],
+    /// and when decrypting, such files are always left out.
     pub skip_changing: bool,
     /// Remove each source once its output has been read back, compared and synced.
     pub remove_source: bool,
@@ -80,18 +80,12 @@ pub struct Options {
     /// file system can't sync, that is a failure, and the outputs are still stored.
     pub durable: bool,
     /// Take the targets of symbolic links instead of recreating the links. Can't be combined with
-    /// [`Options::remove_source`]. The source itself may always be a symbolic link. A link to a
+    /// [`TreeOptions::remove_source`]. The source itself may always be a symbolic link. A link to a
     /// directory that contains the source or the target, or into one of the kernel's own file
     /// systems such as /proc, is a failure.
     pub follow_symlinks: bool,
     /// Files that are never taken as sources.
     pub protected: Protected,
-    /// True if the caller has just made the target directory, which then gets the source's mode.
-    /// Other existing directories keep their mode, owner and times.
-    pub target_is_new: bool,
-    /// True if a tree's target may be a symbolic link to a directory, as a target that a user has
-    /// named may. Otherwise no link is followed at its last name, as for the names below it.
-    pub follow_target: bool,
     /// Keep owner and group (needs privilege). If that fails, encrypted files are stored without
     /// them, which is a failure, and nothing is decrypted. Until all is done, a new directory of a
     /// tree is accessible to the caller alone, and has an extended attribute,
@@ -107,98 +101,129 @@ pub struct Options {
     /// accessible to their owner alone.
     pub insecure_modes: bool,
     /// Report what would be done and write nothing. Everything that needs no reading of content is
-    /// checked: existing outputs, names, permissions, and the headers of files to be opened. Can't
-    /// be combined with a stream.
+    /// checked: existing outputs, names, permissions, and the headers of files to be opened.
     pub dry_run: bool,
     /// Add up the sizes of all files while walking, so that progress can show the remaining time.
     /// Costs one system call per file.
     pub measure_total: bool,
-    /// A function that is called for each file.
-    pub listener: Option<Listener>,
-    /// Streams only: let only text reach a descriptor. Bytes that would command a terminal are an
-    /// error. Meant for a standard output that is a terminal.
-    pub only_text: bool,
-    /// Counts progress and stops the operation.
-    pub control: Arc<Control>,
+    /// For the program `evener`.
+    #[doc(hidden)]
+    pub program: ForProgram,
 }
 
-impl Options {
+/// The options of a stream.
+#[derive(Clone, Debug, Default)]
+pub struct StreamOptions {
+    /// Replace an existing output. Otherwise it is an error.
+    pub overwrite: bool,
+    /// Sync an output that is a file, and its directory entry, to the device before the operation
+    /// ends.
+    pub durable: bool,
+    /// Files that an output never replaces.
+    pub protected: Protected,
+    /// When decrypting to a file, write plaintext even where the file system gives others access to
+    /// it. Otherwise such an output is refused.
+    pub insecure_modes: bool,
+    /// The bytes that encryption writes before the file's own header: the wrapped key, as
+    /// [`PipeHead`](evener_keys::PipeHead) makes it, or nothing.
+    pub head: Vec<u8>,
+    /// The base64 form of the encrypted side, or `None` for binary.
+    pub base64: Option<Base64>,
+}
+
+/// The options of a transfer between [places](crate::place).
+#[derive(Clone, Debug, Default)]
+pub struct TransferOptions {
+    /// The names of encrypted objects.
+    pub names: SealedNames,
+    /// The objects that are taken.
+    pub selection: Selection,
+    /// Skip objects whose output is complete: it has the expected length and, in formats that show
+    /// it, the right key.
+    pub resume: bool,
+    /// Replace existing outputs that are not skipped. Otherwise they are errors.
+    pub overwrite: bool,
+    /// Have the store sync the outputs before the operation ends.
+    pub durable: bool,
+}
+
+/// Options for the program `evener` alone: no part of the interface.
+#[doc(hidden)]
+#[derive(Clone, Debug, Default)]
+pub struct ForProgram {
+    /// True if the key was made for this very run. Complete outputs then have other keys, so
+    /// [`Existing::Resume`] can't check their headers.
+    pub key_is_fresh: bool,
+    /// True if the caller has just made the target directory, which then gets the source's mode.
+    /// Other existing directories keep their mode, owner and times.
+    pub target_is_new: bool,
+    /// True if a tree's target may not be a symbolic link to a directory, unlike one that a user
+    /// has named: no link is followed at its last name, as for the names below it.
+    pub target_is_no_link: bool,
+}
+
+impl RunSettings {
     /// The default bound of the workers' buffers, in bytes.
     pub const DEFAULT_MEMORY: usize = 64 << 20;
 
-    /// The default suffix.
-    pub const DEFAULT_SUFFIX: &'static str = ".enc";
-
-    /// The policy of a run.
-    pub(crate) fn policy(&self) -> Arc<dyn MakePolicy> {
-        let kinds = self.seats.iter().map(|engine| engine.description().kind);
-        self.policy.clone().unwrap_or_else(|| PolicyName::usual(kinds).into())
+    /// The defaults, with one worker for each of `seats`.
+    pub fn new(seats: Vec<Arc<dyn Engine>>) -> RunSettings {
+        RunSettings {
+            seats,
+            reference: None,
+            policy: None,
+            courtesy: Courtesy::default(),
+            costs: Costs::default(),
+            memory: RunSettings::DEFAULT_MEMORY,
+            listener: None,
+            control: Arc::default(),
+        }
     }
 
-    /// The options of a run for a cipher, with a queue of this capacity.
-    pub(crate) fn run(&self, cipher: Cipher, direction: Direction, capacity: usize) -> RunOptions {
-        let mut options = RunOptions::new(self.policy(), cipher, direction, capacity);
+    /// The options of the pipeline's run for a cipher, with a queue of this capacity.
+    pub(crate) fn options(
+        &self,
+        cipher: Cipher,
+        direction: Direction,
+        capacity: usize,
+    ) -> RunOptions {
+        let kinds = self.seats.iter().map(|engine| engine.description().kind);
+        let policy = self.policy.clone().unwrap_or_else(|| PolicyName::usual(kinds).into());
+        let mut options = RunOptions::new(policy, cipher, direction, capacity);
         options.courtesy = self.courtesy;
         options.costs = self.costs.clone();
         options
     }
-
-    /// The defaults, with one worker for each of `seats`.
-    pub fn new(seats: Vec<Arc<dyn Engine>>) -> Options {
-        Options {
-            seats,
-            policy: None,
-            reference: None,
-            courtesy: Courtesy::default(),
-            costs: Costs::default(),
-            memory: Options::DEFAULT_MEMORY,
-            suffix: Options::DEFAULT_SUFFIX.into(),
-            selection: Selection::default(),
-            existing: Existing::default(),
-            key_is_fresh: false,
-            head: Vec::new(),
-            base64: None,
-            one_file_system: false,
-            skip_changing: false,
-            remove_source: false,
-            durable: false,
-            follow_symlinks: false,
-            protected: Protected::default(),
-            target_is_new: false,
-            follow_target: true,
-            owner: false,
-            xattrs: false,
-            sparse: false,
-            insecure_modes: false,
-            dry_run: false,
-            measure_total: false,
-            listener: None,
-            only_text: false,
-            control: Arc::default(),
-        }
-    }
 }
 
-impl Default for Options {
+impl Default for RunSettings {
     /// The defaults, without seats.
-    fn default() -> Options {
-        Options::new(Vec::new())
+    fn default() -> RunSettings {
+        RunSettings::new(Vec::new())
     }
 }
 
-impl fmt::Debug for Options {
+impl fmt::Debug for RunSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = |engine: &Arc<dyn Engine>| engine.description().name.clone();
-        f.debug_struct("Options")
+        f.debug_struct("RunSettings")
             .field("seats", &self.seats.iter().map(name).collect::<Vec<_>>())
             .field("policy", &self.policy)
             .field("courtesy", &self.courtesy)
             .field("memory", &self.memory)
-            .field("suffix", &self.suffix)
-            .field("existing", &self.existing)
-            .field("remove_source", &self.remove_source)
-            .field("durable", &self.durable)
-            .field("dry_run", &self.dry_run)
             .finish_non_exhaustive()
+    }
+}
+
+impl From<&TreeOptions> for StreamOptions {
+    /// The options of a file whose output goes to a device or a FIFO.
+    fn from(options: &TreeOptions) -> StreamOptions {
+        StreamOptions {
+            overwrite: options.existing.overwrites(),
+            durable: options.durable,
+            protected: options.protected.clone(),
+            insecure_modes: options.insecure_modes,
+            ..StreamOptions::default()
+        }
     }
 }

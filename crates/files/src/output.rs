@@ -15,7 +15,7 @@ use rustix::io::{Errno, fcntl_dupfd_cloexec, pwrite, retry_on_intr};
 
 use crate::naming::{Naming, refuse_special, rename_to_free};
 use crate::temporary::{create_temporary, refuse_temporary, temporary_name};
-use crate::{FileError, Operation, Options, Protected, Refusal};
+use crate::{Control, FileError, Operation, Protected, Refusal};
 
 /// How outputs are made on one filesystem.
 ///
@@ -79,8 +79,10 @@ impl Outputs {
     /// those. The operation's own keys are never replaced.
     pub(crate) fn new(
         operation: Operation,
-        (replace, resumable): (bool, bool),
-        options: &Options,
+        replace: bool,
+        resumable: bool,
+        protected: &Protected,
+        control: &Control,
     ) -> Outputs {
         Outputs {
             nameless: AtomicBool::new(true),
@@ -88,11 +90,11 @@ impl Outputs {
             by_descriptor: AtomicBool::new(true),
             replace,
             resumable,
-            protected: options.protected.clone(),
+            protected: protected.clone(),
             seals: operation == Operation::Encrypt,
             checked: AtomicBool::new(false),
             left: AtomicBool::new(false),
-            temporaries: Arc::clone(options.control.temporaries()),
+            temporaries: Arc::clone(control.temporaries()),
         }
     }
 

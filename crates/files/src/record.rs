@@ -4,13 +4,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-use crate::{Control, Failure, FileError, FileOutcome, Notice, Options, Refusal, Report};
+use crate::{
+    Control, Failure, FileError, FileOutcome, Listener, Notice, Refusal, Report, RunSettings,
+};
 use evener_core::IgnorePoison;
 
 /// Counts and lists that workers extend while they work.
 pub(crate) struct Record<'a> {
     control: &'a Control,
-    options: &'a Options,
+    listener: Option<&'a Listener>,
     root: &'a Path,
     /// Files that were fed, and those whose outcome is known.
     fed: AtomicU64,
@@ -35,10 +37,10 @@ struct Lists {
 
 impl<'a> Record<'a> {
     /// `root` is the user's name for the source; the paths of failures begin with it.
-    pub(crate) fn new(options: &'a Options, root: &'a Path) -> Record<'a> {
+    pub(crate) fn new(run: &'a RunSettings, root: &'a Path) -> Record<'a> {
         Record {
-            control: &options.control,
-            options,
+            control: &run.control,
+            listener: run.listener.as_ref(),
             root,
             fed: AtomicU64::new(0),
             settled: AtomicU64::new(0),
@@ -115,7 +117,7 @@ impl<'a> Record<'a> {
     /// Records that the output with this path, whose source is gone, was removed.
     pub(crate) fn deleted(&self, path: &Path) {
         self.files_deleted.fetch_add(1, Ordering::Relaxed);
-        if let Some(listener) = &self.options.listener {
+        if let Some(listener) = self.listener {
             listener(path, FileOutcome::Deleted);
         }
     }
@@ -221,7 +223,7 @@ impl<'a> Record<'a> {
     }
 
     fn tell(&self, path: impl FnOnce() -> PathBuf, outcome: FileOutcome) {
-        if let Some(listener) = &self.options.listener {
+        if let Some(listener) = self.listener {
             listener(&self.full(&path()), outcome);
         }
     }
@@ -242,8 +244,8 @@ mod tests {
     #[test]
     fn a_file_that_was_lost_is_no_success() {
         for (done, is_success) in [(2, false), (3, true)] {
-            let options = Options::new(Vec::new());
-            let record = Record::new(&options, Path::new("tree"));
+            let run = RunSettings::default();
+            let record = Record::new(&run, Path::new("tree"));
             record.fed(4);
             record.skipped(PathBuf::new, 1);
             (0..done).for_each(|_| record.done(PathBuf::new, 1, 1, false));
@@ -258,8 +260,8 @@ mod tests {
 
     #[test]
     fn what_an_interruption_leaves_is_not_lost() {
-        let options = Options::new(Vec::new());
-        let record = Record::new(&options, Path::new("tree"));
+        let run = RunSettings::default();
+        let record = Record::new(&run, Path::new("tree"));
         record.fed(1);
         record.failed_file(Path::new("file"), FileError::Interrupted);
         let mut report = Report::default();

@@ -26,7 +26,7 @@ pub enum Refusal {
     /// The path of a single source has no last name, as `/` or `..`.
     #[error("does not name a file")]
     NoFileName,
-    /// The source is one of the files in [`Options::protected`](crate::Options::protected).
+    /// The source is one of the files in [`TreeOptions::protected`](crate::TreeOptions::protected).
     #[error(
         "is a file of this run (its key, what opens that, or its profile or progress), and is left \
          alone"
@@ -124,7 +124,7 @@ pub enum Refusal {
 
     // Outputs that would be confused with others.
     /// The output of this name would replace a file in
-    /// [`Options::protected`](crate::Options::protected).
+    /// [`TreeOptions::protected`](crate::TreeOptions::protected).
     #[error("the output `{0}` would replace a key of this operation, or what opens one")]
     ReplacesKey(String),
     /// The output of this name would replace a wrapped key.
@@ -267,9 +267,6 @@ pub enum Contradiction {
     /// The CPU limit is no percentage.
     #[error("a CPU limit is a percentage from 1 to 100")]
     CpuLimit,
-    /// The suffix can't be a part of a name.
-    #[error("a suffix has at least one character, and neither a slash nor a zero byte")]
-    Suffix,
     /// Sources are to be removed, and outputs of this format can't be authenticated.
     #[error(
         "nothing authenticates files of this format, so a wrong key can go unnoticed: decrypting \
@@ -282,7 +279,7 @@ pub enum Contradiction {
          sources"
     )]
     RemoveBehindLinks,
-    /// Sources are to be removed without [`Options::reference`](crate::Options::reference).
+    /// Sources are to be removed without [`RunSettings::reference`](crate::RunSettings::reference).
     #[error("there is no engine to read outputs back with, so no source is removed")]
     RemoveWithoutReference,
     /// Sources are to be removed, and outputs updated.
@@ -296,33 +293,6 @@ pub enum Contradiction {
          that of `openssl enc`: there Evener knows its own files by their headers"
     )]
     Delete,
-    /// A tree has no head.
-    #[error("only a stream begins with a head: the files of a tree have their keys beside them")]
-    HeadOfTree,
-    /// A stream's source is to be removed.
-    #[error("a stream can't be read back, so its source is not removed")]
-    StreamRemoves,
-    /// A stream is to be resumed.
-    #[error("a stream can't be resumed: it is processed from beginning to end")]
-    StreamResumes,
-    /// A stream's output is to be updated.
-    #[error("a stream's output can't be updated")]
-    StreamUpdates,
-    /// A dry run of a stream.
-    #[error("there is no dry run of a stream: it can be read only once")]
-    StreamDryRun,
-    /// A transfer between places is to remove sources.
-    #[error("a transfer between places removes no sources")]
-    TransferRemoves,
-    /// A transfer between places is to update outputs.
-    #[error("a transfer between places updates nothing")]
-    TransferUpdates,
-    /// A dry run of a transfer between places.
-    #[error("there is no dry run of a transfer between places")]
-    TransferDryRun,
-    /// A transfer between places is to make or read the form of a stream.
-    #[error("only a stream has another form")]
-    TransferForm,
     /// The operation lacks a store, or is a verification and has one.
     #[error("a store is what encrypting and decrypting take, and verifying does not")]
     TransferStore,

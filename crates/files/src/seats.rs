@@ -6,7 +6,7 @@ use evener_core::{Account, Cipher, Direction, Engine, Kind};
 use evener_pipeline::Worker;
 
 use crate::seal::SegmentError;
-use crate::{FileError, Options, Report};
+use crate::{FileError, Report, RunSettings};
 
 /// The seats whose engine offers a cipher. Every file has its own key, so an engine that works with
 /// a key that it holds can't serve.
@@ -14,14 +14,14 @@ use crate::{FileError, Options, Report};
 /// # Errors
 /// [`FileError::NoEngine`] when none offers it.
 pub(crate) fn able(
-    options: &Options,
+    run: &RunSettings,
     cipher: Cipher,
     direction: Direction,
 ) -> Result<Vec<Arc<dyn Engine>>, FileError> {
     let offers = |engine: &&Arc<dyn Engine>| {
         engine.offer(cipher, direction).is_some() && !engine.holds_key()
     };
-    let able: Vec<_> = options.seats.iter().filter(offers).cloned().collect();
+    let able: Vec<_> = run.seats.iter().filter(offers).cloned().collect();
     match able.is_empty() {
         true => Err(FileError::NoEngine { cipher, direction }),
         false => Ok(able),
@@ -52,12 +52,12 @@ pub(crate) fn for_one_at_a_time(
 /// Has one engine perform `act` before a run: the reference, or the first of the seats' engines
 /// that does not fail.
 pub(crate) fn before_a_run<T>(
-    options: &Options,
+    run: &RunSettings,
     seats: &[Arc<dyn Engine>],
     (cipher, direction): (Cipher, Direction),
     mut act: impl FnMut(&mut Worker<'_>) -> Result<T, SegmentError>,
 ) -> Result<T, FileError> {
-    let reference = options.reference.iter();
+    let reference = run.reference.iter();
     let able = reference.filter(|engine| engine.offer(cipher, direction).is_some()).cloned();
     let mut cause = FileError::NoEngine { cipher, direction };
     for engine in able.chain(for_one_at_a_time(seats, cipher, direction)) {

@@ -15,11 +15,11 @@ fn what_is_sealed_in_memory_is_a_file_in_every_format() {
             let content = bytes(size);
             let length = buffer::sealed_length(&keys, size as u64).unwrap() as usize;
             let mut sealed = vec![0; length];
-            let written = buffer::seal(&keys, &content, &mut sealed, &options()).unwrap();
+            let written = buffer::seal(&keys, &content, &mut sealed, &options().run).unwrap();
             assert_eq!(written, length, "{name}: {size}");
 
             let mut opened = vec![0; length];
-            let written = buffer::open(&keys, &sealed, &mut opened, &options()).unwrap();
+            let written = buffer::open(&keys, &sealed, &mut opened, &options().run).unwrap();
             assert!(opened[..written] == content, "{name}: {size}");
 
             let (file, plain) = (home.path().join("sealed"), home.path().join("plain"));
@@ -41,19 +41,19 @@ fn nothing_unauthenticated_is_left() {
         }
         let content = bytes(500_000);
         let mut sealed = vec![0; buffer::sealed_length(&keys, 500_000).unwrap() as usize];
-        buffer::seal(&keys, &content, &mut sealed, &options()).unwrap();
+        buffer::seal(&keys, &content, &mut sealed, &options().run).unwrap();
         let mut opened = vec![7; sealed.len()];
         sealed[300_000] ^= 1;
-        assert!(buffer::open(&keys, &sealed, &mut opened, &options()).is_err(), "{name}");
+        assert!(buffer::open(&keys, &sealed, &mut opened, &options().run).is_err(), "{name}");
         assert!(opened.iter().all(|&byte| byte == 0 || byte == 7), "{name}");
         assert!(opened[..490_000].iter().all(|&byte| byte == 0), "{name}");
         sealed[300_000] ^= 1;
         let cut = &sealed[..sealed.len() - 20];
-        assert!(buffer::open(&keys, cut, &mut opened, &options()).is_err(), "{name}");
-        assert!(buffer::open(&keys, &[], &mut opened, &options()).is_err(), "{name}");
+        assert!(buffer::open(&keys, cut, &mut opened, &options().run).is_err(), "{name}");
+        assert!(buffer::open(&keys, &[], &mut opened, &options().run).is_err(), "{name}");
         let short = &mut opened[..499_999];
-        assert!(buffer::open(&keys, &sealed, short, &options()).is_err(), "{name}");
+        assert!(buffer::open(&keys, &sealed, short, &options().run).is_err(), "{name}");
         let short = &mut sealed[..500_000];
-        assert!(buffer::seal(&keys, &content, short, &options()).is_err(), "{name}");
+        assert!(buffer::seal(&keys, &content, short, &options().run).is_err(), "{name}");
     }
 }

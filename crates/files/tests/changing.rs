@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
 use common::meddler::meddling;
-use common::{bytes, cobblestone, home, options, process};
-use evener_files::{FileError, Operation, Options, Report};
+use common::{Options, bytes, cobblestone, home, options, process};
+use evener_files::{FileError, Operation, Report};
 
 fn run(operation: Operation, from: &Path, to: &Path, options: &Options) -> Report {
     process(operation, &cobblestone(), from, Some(to), options).unwrap()
@@ -61,7 +61,10 @@ fn a_file_that_never_rests_is_stored_or_left_out_and_named() {
             fs::create_dir(&plain).unwrap();
             fs::write(plain.join("file"), bytes(1000)).unwrap();
             let options = meddling(writes(&plain.join("file"), u32::MAX));
-            let options = Options { skip_changing, remove_source, ..options };
+            let options = options.with(|it| {
+                it.tree.skip_changing = skip_changing;
+                it.tree.remove_source = remove_source;
+            });
             let report = run(Operation::Encrypt, &plain, &sealed, &options);
             let is_stored = !skip_changing && !remove_source;
             let error = if is_stored { FileError::StoredChanging } else { FileError::Changed };

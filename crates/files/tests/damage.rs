@@ -6,9 +6,9 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use common::{bytes, cobblestone, every_key_ring, home, options, process, tink};
+use common::{Options, bytes, cobblestone, every_key_ring, home, options, process, tink};
 use evener_core::{Cipher, Iv, Key};
-use evener_files::{KeyRing, Operation, Options, Report};
+use evener_files::{KeyRing, Operation, Report};
 use evener_format::{CobblestoneSuite, Digest, OpensslSecret, Recipe};
 use zeroize::Zeroizing;
 
@@ -224,7 +224,7 @@ fn damage_in_every_segment_of_a_long_file() {
     for (name, keys, anatomy) in rings() {
         // Room for one chunk of Cobblestone or `openssl enc`.
         let room = if anatomy.chunk == 300 || !anatomy.authenticated { 65_600 } else { 16_500 };
-        let segmented = Options { memory: 4 * room, ..options() };
+        let segmented = options().with(|it| it.run.memory = 4 * room);
         let whole = seal(&keys, &bytes(3 * room));
         let middles = (room / 2..whole.len()).step_by(room);
         let mut damaged: Vec<_> = middles

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use common::child::shim;
 use common::meddler::meddling;
-use common::{cobblestone, home, options, process};
-use evener_files::{Delete, Existing, Failure, Operation, Options, Update, list, measure};
+use common::{Options, cobblestone, home, options, process};
+use evener_files::{Delete, Existing, Failure, Operation, TreeOptions, Update, list, measure};
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, mkdirat, openat};
 
@@ -32,25 +32,28 @@ fn child() {
         let report = process(operation, &cobblestone(), from, to, &options).unwrap();
         assert!(report.is_success(), "{:?}", report.failures.first());
     };
-    let update = || Options { existing: Existing::update(), ..options() };
+    let update = || options().with(|it| it.tree.existing = Existing::update());
     let delete = || {
         let delete = Some(Delete { agree: Arc::new(|_| true), unmounted: false });
         let update = Update { delete, ..Update::default() };
-        Options { existing: Existing::Update(update), ..options() }
+        options().with(|it| it.tree.existing = Existing::Update(update))
     };
     match &*deed {
         "plan" => {
-            let plan = Options { dry_run: true, ..options() };
+            let plan = options().with(|it| it.tree.dry_run = true);
             run(Operation::Encrypt, &plain, Some(&sealed), plan);
         }
         "encrypt" => run(Operation::Encrypt, &plain, Some(&sealed), options()),
         "measure" => {
             assert!(
-                measure(Operation::Decrypt, &sealed, None, &options(), || false).unwrap().files > 0
+                measure(Operation::Decrypt, &sealed, None, &TreeOptions::default(), || false)
+                    .unwrap()
+                    .files
+                    > 0
             );
         }
         "list" => {
-            let listing = list(&sealed, None, &options()).unwrap();
+            let listing = list(&sealed, None, &TreeOptions::default()).unwrap();
             assert!(listing.failures.is_empty() && !listing.files.is_empty());
         }
         "verify" => run(Operation::Verify, &sealed, None, options()),
@@ -182,7 +185,7 @@ fn a_directory_that_was_replaced_is_not_entered_on_the_way_back() {
             names
         };
         let before = names(&decoy);
-        let (is_done, control) = (AtomicBool::new(false), options().control);
+        let (is_done, control) = (AtomicBool::new(false), options().run.control);
         let deed = {
             let (control, place, decoy) = (control.clone(), place.clone(), decoy.clone());
             move || {
@@ -197,7 +200,7 @@ fn a_directory_that_was_replaced_is_not_entered_on_the_way_back() {
                 fs::rename(&decoy, &place).unwrap();
             }
         };
-        let options = Options { control, ..meddling(deed) };
+        let options = meddling(deed).with(|it| it.run.control = control);
         let report = process(Operation::Encrypt, &cobblestone(), &plain, Some(&sealed), &options);
         let failures = report.unwrap().failures;
         let is_told = |failure: &Failure| failure.error.to_string().contains("replaced");

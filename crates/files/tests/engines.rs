@@ -7,10 +7,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use common::{assert_same_tree, bytes, every_key_ring, home, options, process, round_trip, tink};
+use common::{
+    Options, assert_same_tree, bytes, every_key_ring, home, options, process, round_trip, tink,
+};
 use evener_core::{Engine, EngineError};
 use evener_engines::acting::Acting;
-use evener_files::{FileError, KeyRing, Operation, Options};
+use evener_files::{FileError, KeyRing, Operation};
 
 /// The openssl engine in disguise: it requests `size` jobs at once, and fails permanently after
 /// `batches_left` batches.
@@ -42,7 +44,10 @@ fn make_mixed_tree(root: &Path) {
 
 /// Buffers of 70 KiB for any number of workers.
 fn options_with(seats: Vec<Arc<dyn Engine>>) -> Options {
-    Options { memory: seats.len() * (140 << 10), seats, ..options() }
+    options().with(|it| {
+        it.run.memory = seats.len() * (140 << 10);
+        it.run.seats = seats;
+    })
 }
 
 /// One key ring of each type in [`every_key_ring`], with segments that fit those buffers.
@@ -73,14 +78,17 @@ fn memory_that_holds_a_chunk_does_whatever_number_of_workers_is_asked_for() {
     let segment = 64 << 10;
     let keys = KeyRing::new(tink(1, segment as u32)).with(tink(2, segment as u32));
     let seats = vec![disguised(1, usize::MAX); 50];
-    let mut options = Options { memory: 5 * segment, seats, ..options() };
+    let mut options = options().with(|it| {
+        it.run.memory = 5 * segment;
+        it.run.seats = seats;
+    });
     round_trip("two workers", &keys, &plain, home.path(), &options);
-    options.memory = 2 * segment + 1024;
+    options.run.memory = 2 * segment + 1024;
     let away = home.path().join("one worker");
     fs::create_dir(&away).unwrap();
     round_trip("one worker", &keys, &plain, &away, &options);
 
-    options.memory = segment;
+    options.run.memory = segment;
     let none = away.join("none");
     let report = process(Operation::Encrypt, &keys, &plain, Some(&none), &options).unwrap();
     assert!(!report.is_success());

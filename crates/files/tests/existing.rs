@@ -6,9 +6,9 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use common::{bytes, every_key_ring, existing, home, options, process, tink};
+use common::{Options, bytes, every_key_ring, existing, home, options, process, tink};
 use evener_core::Key;
-use evener_files::{Existing, FileError, KeyRing, Operation, Options, Report};
+use evener_files::{Existing, FileError, KeyRing, Operation, Report};
 use evener_format::{CobblestoneSuite, Recipe};
 
 fn run(operation: Operation, keys: &KeyRing, from: &Path, to: &Path, options: &Options) -> Report {
@@ -32,7 +32,7 @@ fn pairs() -> Vec<[KeyRing; 2]> {
 
 #[test]
 fn resuming_under_another_key_leaves_no_file_out() {
-    let resuming = Options { existing: Existing::resume(), ..options() };
+    let resuming = options().with(|it| it.tree.existing = Existing::resume());
     for [first, second] in pairs() {
         let home = home();
         let [plain, sealed, back] = ["plain", "sealed", "back"].map(|name| home.path().join(name));
@@ -49,7 +49,7 @@ fn resuming_under_another_key_leaves_no_file_out() {
         let other = |error: &FileError| matches!(error, FileError::OtherKey(_));
         assert!(report.failures.iter().all(|failure| other(&failure.error)), "{report:?}");
         // The mismatch does not remove a source either.
-        let removing = Options { remove_source: true, ..resuming.clone() };
+        let removing = resuming.clone().with(|it| it.tree.remove_source = true);
         assert_eq!(run(Operation::Encrypt, &second, &plain, &sealed, &removing).failures.len(), 4);
 
         assert!(run(Operation::Decrypt, &first, &sealed, &back, &options()).is_success());
@@ -57,7 +57,7 @@ fn resuming_under_another_key_leaves_no_file_out() {
         assert_eq!((report.files_skipped, report.failures.len()), (0, 4), "{report:?}");
 
         let replacing =
-            Options { existing: Existing::Resume { overwrite: true }, ..resuming.clone() };
+            resuming.clone().with(|it| it.tree.existing = Existing::Resume { overwrite: true });
         let report = run(Operation::Encrypt, &second, &plain, &sealed, &replacing);
         assert!(report.is_success() && report.files == 4, "{:?}", report.failures);
         assert!(
@@ -105,8 +105,8 @@ fn a_plan_says_what_the_run_says() {
         fs::write(plain.join("linked"), bytes(10)).unwrap();
         symlink("nowhere", sealed.join("linked.enc")).unwrap();
         symlink("b", sealed.join("link")).unwrap();
-        let working = Options { existing: existing(overwrite, resume), ..options() };
-        let planning = Options { dry_run: true, ..working.clone() };
+        let working = options().with(|it| it.tree.existing = existing(overwrite, resume));
+        let planning = working.clone().with(|it| it.tree.dry_run = true);
         let before = common::snapshot(home.path());
         let planned = run(Operation::Encrypt, &keys, &plain, &sealed, &planning);
         assert!(common::snapshot(home.path()) == before);
@@ -138,7 +138,10 @@ fn a_file_is_not_its_own_output() {
     symlink("file", &link).unwrap();
     for target in [&file, &other, &link] {
         for (overwrite, dry_run) in [(true, false), (false, false), (true, true)] {
-            let options = Options { existing: existing(overwrite, false), dry_run, ..options() };
+            let options = options().with(|it| {
+                it.tree.existing = existing(overwrite, false);
+                it.tree.dry_run = dry_run;
+            });
             let refused = process(Operation::Encrypt, &keys, &file, Some(target), &options);
             let refused = refused.unwrap_err().to_string();
             assert!(refused.contains("is the source itself"), "{refused}");

@@ -9,13 +9,14 @@ use std::thread;
 use std::time::Duration;
 
 use common::{
-    assert_same_tree, bytes, cobblestone, every_key_ring, options, process, process_stream, tink,
+    Options, assert_same_tree, bytes, cobblestone, every_key_ring, options, process,
+    process_stream, tink,
 };
 use evener_core::{Engine, Mode};
 use evener_engines::faulty::{Fault, Faulty};
 use evener_engines::{Watch, guard};
 use evener_files::{
-    FileError, KeyRing, Operation, Options, Report, StreamSource, StreamTarget, WorkerEffort,
+    FileError, KeyRing, Operation, Report, StreamSource, StreamTarget, WorkerEffort,
 };
 
 /// Long enough for an engine that does not hang, on any machine.
@@ -193,7 +194,7 @@ fn a_pipe_of_a_cipher_that_chains_goes_on_with_the_next_engine() {
         for (fault, at) in [(Fault::Error, 0), (Fault::Wrong, 3), (Fault::Hang(Duration::MAX), 7)] {
             // Of two modules, the one named first is asked first.
             let faulty = Faulty::new(openssl(), fault, opening + at);
-            let [watched, ..] = &options_with(&faulty, 1).seats[..] else { panic!("no seats") };
+            let [watched, ..] = &options_with(&faulty, 1).run.seats[..] else { panic!("no seats") };
             let sound = Faulty::new(openssl(), Fault::Error, u64::MAX);
             let report = encrypt(&keys, &Options::new(vec![watched.clone(), sound]));
             assert_retired(&report, &faulty, fault);
@@ -207,7 +208,7 @@ fn a_pipe_of_a_cipher_that_chains_goes_on_with_the_next_engine() {
         }
         // If no engine is left, the report gives the cause.
         let faulty = Faulty::new(openssl(), Fault::Error, opening + 3);
-        let alone = Options::new(vec![options_with(&faulty, 1).seats[0].clone()]);
+        let alone = Options::new(vec![options_with(&faulty, 1).run.seats[0].clone()]);
         let report = encrypt(&keys, &alone);
         let [failure] = &report.failures[..] else { panic!("{report:?}") };
         assert!(matches!(failure.error, FileError::Engine(_)), "{failure}");
@@ -319,10 +320,11 @@ fn sources_are_compared_on_the_reference() {
     let faulty = Faulty::new(openssl(), Fault::Symmetric, opening);
     let watch = Watch { verify_every: Some(0), deadline: None, retreats: false };
     let engine = guard(Arc::clone(&faulty) as Arc<dyn Engine>, openssl(), watch);
-    let alone = |reference| Options {
-        remove_source: true,
-        reference,
-        ..Options::new(vec![engine.clone()])
+    let alone = |reference| {
+        Options::new(vec![engine.clone()]).with(|it| {
+            it.tree.remove_source = true;
+            it.run.reference = reference;
+        })
     };
     let refused = process(Operation::Encrypt, &keys, &plain, Some(&sealed), &alone(None));
     assert!(refused.unwrap_err().to_string().contains("no engine to read outputs back"));
@@ -341,7 +343,7 @@ fn when_no_other_engine_is_left_every_file_is_named() {
     let opening = known_answers(Operation::Encrypt, &keys);
     let faulty = Faulty::new(openssl(), Fault::Vanish, opening + 70);
     let options = options_with(&faulty, 1);
-    let alone = Options::new(vec![options.seats[0].clone()]);
+    let alone = Options::new(vec![options.run.seats[0].clone()]);
     let report = encrypt(&keys, &plain, &sealed, &alone);
     assert_eq!(report.files + report.failures.len() as u64, FILES as u64);
     assert_eq!(report.files, 70);

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use common::child::{Errand, Flags, serve, shim};
 use common::meddler::meddling;
-use common::{bytes, cobblestone, existing, home, options, process};
-use evener_files::{Existing, FileError, Operation, Options, Protected, Report};
+use common::{Options, bytes, cobblestone, existing, home, options, process};
+use evener_files::{Existing, FileError, Operation, Protected, Report};
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, openat};
 
 #[test]
@@ -156,7 +156,7 @@ fn rewriting_a_file_shows_although_its_time_was_set_back() {
             file.write_all(b"torn").unwrap();
             file.set_modified(before).unwrap();
         };
-        let options = Options { skip_changing, ..meddling(deed) };
+        let options = meddling(deed).with(|it| it.tree.skip_changing = skip_changing);
         let report = encrypt(&plain, &sealed, &options);
         assert_eq!(report.failures.len(), 1);
         let (error, outputs) = match skip_changing {
@@ -214,7 +214,7 @@ fn a_directory_that_was_there_keeps_its_mode_and_times() {
         let report = encrypt(
             &plain,
             &sealed,
-            &Options { existing: existing(overwrite, false), ..options() },
+            &options().with(|it| it.tree.existing = existing(overwrite, false)),
         );
         assert_eq!(report.is_success(), overwrite || report.files == 0 || modes()[3] == 0o500);
         assert!(report.notices.is_empty(), "{:?}", report.notices);
@@ -222,7 +222,8 @@ fn a_directory_that_was_there_keeps_its_mode_and_times() {
         assert_eq!(modified(), before);
     }
     // The run can't know whether an interrupted run made those.
-    let report = encrypt(&plain, &sealed, &Options { existing: Existing::resume(), ..options() });
+    let report =
+        encrypt(&plain, &sealed, &options().with(|it| it.tree.existing = Existing::resume()));
     assert!(report.is_success(), "{:?}", report.failures);
     assert_eq!(report.notices.len(), 3, "{:?}", report.notices);
     assert!(report.notices[0].reason.contains("there before with another mode"));
@@ -238,7 +239,8 @@ fn a_resumed_run_ends_what_an_interrupted_one_left_of_directories() {
     fs::create_dir_all(sealed.join("sub")).unwrap();
     // As a run creates it, before finishing its files.
     set_mode(&sealed.join("sub"), 0o750);
-    let report = encrypt(&plain, &sealed, &Options { existing: Existing::resume(), ..options() });
+    let report =
+        encrypt(&plain, &sealed, &options().with(|it| it.tree.existing = Existing::resume()));
     assert!(report.is_success() && report.notices.is_empty(), "{report:?}");
     assert_eq!(mode(&sealed.join("sub")), 0o1550);
     let modified = |tree: &Path| fs::metadata(tree.join("sub")).unwrap().modified().unwrap();
@@ -251,7 +253,10 @@ fn a_resumed_run_ends_what_an_interrupted_one_left_of_directories() {
     let report = encrypt(
         &plain,
         &sealed,
-        &Options { existing: Existing::resume(), owner: true, ..options() },
+        &options().with(|it| {
+            it.tree.existing = Existing::resume();
+            it.tree.owner = true;
+        }),
     );
     assert!(report.is_success(), "{:?}", report.failures);
     assert_eq!((mode(&sealed.join("sub")), report.notices.len()), (0o700, 1));
@@ -269,7 +274,10 @@ fn a_target_around_the_source_is_refused() {
     symlink("n", at("target")).unwrap();
     set_mode(&at("n"), 0o711);
     for dry_run in [true, false] {
-        let options = Options { existing: Existing::Overwrite, dry_run, ..options() };
+        let options = options().with(|it| {
+            it.tree.existing = Existing::Overwrite;
+            it.tree.dry_run = dry_run;
+        });
         for source in ["n/d", "source"] {
             for target in ["n", "target", "", "n/d/.."] {
                 let (source, target) = (at(source), at(target));
@@ -297,7 +305,10 @@ fn no_directory_is_of_the_source_and_the_target() {
     fs::write(sealed.join("link/x.enc"), "KEEP").unwrap();
     fs::write(sealed.join("x"), "x").unwrap();
     symlink(&sealed, plain.join("link")).unwrap();
-    let following = Options { follow_symlinks: true, existing: Existing::Overwrite, ..options() };
+    let following = options().with(|it| {
+        it.tree.follow_symlinks = true;
+        it.tree.existing = Existing::Overwrite;
+    });
     let report = encrypt(&plain, &sealed, &following);
     let errors: Vec<_> = report.failures.iter().map(|f| f.error.to_string()).collect();
     assert!(errors.len() == 1 && errors[0].starts_with("holds outputs"), "{errors:?}");
@@ -356,7 +367,10 @@ fn no_directory_is_its_own_output() {
     fs::write(sealed.join("own/x"), "x").unwrap();
     symlink(sealed.join("own"), plain.join("own")).unwrap();
     for dry_run in [true, false] {
-        let following = Options { follow_symlinks: true, dry_run, ..options() };
+        let following = options().with(|it| {
+            it.tree.follow_symlinks = true;
+            it.tree.dry_run = dry_run;
+        });
         let report = encrypt(&plain, &sealed, &following);
         assert_eq!(report.failures.len(), 1, "{report:?}");
         let error = report.failures[0].error.to_string();
@@ -382,7 +396,7 @@ fn links_of_strangers_in_common_directories_are_not_followed() {
     for (name, text) in planted.iter().zip(texts) {
         symlink(text, common.join(name)).unwrap();
     }
-    let overwriting = Options { existing: Existing::Overwrite, ..options() };
+    let overwriting = options().with(|it| it.tree.existing = Existing::Overwrite);
     let run = |source: &Path, name: &str| {
         let target = common.join(name);
         process(Operation::Encrypt, &cobblestone(), source, Some(&target), &overwriting)
@@ -445,8 +459,8 @@ fn directories_of_strangers_in_common_directories_are_no_targets() {
         process(Operation::Encrypt, &cobblestone(), source, Some(target), options)
     };
     let file = plain.join("file");
-    let shared = Options { follow_target: false, ..options() };
-    let planned = Options { dry_run: true, ..options() };
+    let shared = options().with(|it| it.tree.program.target_is_no_link = true);
+    let planned = options().with(|it| it.tree.dry_run = true);
     let link = home.path().join("link");
     symlink(&out, &link).unwrap();
     let refused: [(&Path, &Path, &Options); 7] = [
@@ -467,7 +481,7 @@ fn directories_of_strangers_in_common_directories_are_no_targets() {
     for (source, common_of, out_of) in [(&plain, 0, 0), (&file, 12_345, 12_345)] {
         std::os::unix::fs::chown(&common, Some(common_of), None).unwrap();
         std::os::unix::fs::chown(&out, Some(out_of), None).unwrap();
-        let overwriting = Options { existing: Existing::Overwrite, ..options() };
+        let overwriting = options().with(|it| it.tree.existing = Existing::Overwrite);
         assert!(run(source, &out, &overwriting).unwrap().is_success());
     }
 }
@@ -481,7 +495,10 @@ fn sources_below_followed_links_are_not_removed() {
     fs::create_dir(&outside).unwrap();
     fs::write(outside.join("file"), bytes(100)).unwrap();
     symlink(&outside, plain.join("link")).unwrap();
-    let both = Options { follow_symlinks: true, remove_source: true, ..options() };
+    let both = options().with(|it| {
+        it.tree.follow_symlinks = true;
+        it.tree.remove_source = true;
+    });
     let refused = process(Operation::Encrypt, &cobblestone(), &plain, Some(&sealed), &both);
     assert!(matches!(refused.unwrap_err().error, FileError::Refused(_)));
     assert!(outside.join("file").exists() && !sealed.exists());
@@ -490,7 +507,10 @@ fn sources_below_followed_links_are_not_removed() {
     symlink("outside/file", home.path().join("alias")).unwrap();
     let alias = home.path().join("alias");
     assert!(encrypt(&alias, &sealed, &options()).is_success());
-    let removing = Options { remove_source: true, existing: Existing::Overwrite, ..options() };
+    let removing = options().with(|it| {
+        it.tree.remove_source = true;
+        it.tree.existing = Existing::Overwrite;
+    });
     let refused = process(Operation::Encrypt, &cobblestone(), &alias, Some(&sealed), &removing);
     assert!(refused.is_err() && alias.exists());
 }
@@ -507,7 +527,11 @@ fn protected_files_are_no_sources_under_any_name() {
         symlink("my.key", plain.join("link")).unwrap();
         let mut protected = Protected::default();
         protected.add(&plain.join("my.key"));
-        let options = Options { remove_source, follow_symlinks, protected, ..options() };
+        let options = options().with(|it| {
+            it.tree.remove_source = remove_source;
+            it.tree.follow_symlinks = follow_symlinks;
+            it.tree.protected = protected;
+        });
         let report = encrypt(&plain, &sealed, &options);
         assert!(report.is_success() && report.files == 1, "{:?}", report.failures);
         assert_eq!(report.notices.len(), if follow_symlinks { 3 } else { 2 });

@@ -6,8 +6,8 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
-use common::{bytes, cobblestone, home, options, process};
-use evener_files::{Existing, Operation, Options};
+use common::{Options, bytes, cobblestone, home, options, process};
+use evener_files::{Existing, Operation};
 use rustix::fs::{XattrFlags, getxattr, setxattr};
 
 const STRANGER: u32 = 12_345;
@@ -78,7 +78,7 @@ fn a_directorys_group_gets_nothing_that_was_not_meant_for_it() {
     for name in ["file", "sub", "sub/long"] {
         chown(scene.plain.join(name), None, Some(STRANGER)).unwrap();
     }
-    let options = Options { existing: Existing::Overwrite, ..options() };
+    let options = options().with(|it| it.tree.existing = Existing::Overwrite);
     fs::remove_dir_all(scene.target.join("sub")).unwrap();
     let expected = [(STRANGER, 0o664), (STRANGER, 0o775), (STRANGER, 0o664)];
     assert_eq!(scene.encrypt(&scene.target, &options), expected);
@@ -104,7 +104,7 @@ fn a_directorys_access_list_gives_nobody_more_than_the_mode() {
     let own = rustix::process::getegid().as_raw();
     for xattrs in [false, true] {
         let target = scene.target.join(format!("below-{xattrs}"));
-        let options = Options { xattrs, ..options() };
+        let options = options().with(|it| it.tree.xattrs = xattrs);
         let expected = [(own, 0o664), (own, 0o775), (own, 0o664)];
         assert_eq!(scene.encrypt(&target, &options), expected);
         for name in ["", "file.enc", "sub", "sub/long.enc"] {
@@ -113,14 +113,17 @@ fn a_directorys_access_list_gives_nobody_more_than_the_mode() {
             assert!(!has_list(&output, DEFAULT_LIST), "{name}");
         }
     }
-    let options = Options { existing: Existing::Overwrite, xattrs: true, ..options() };
+    let options = options().with(|it| {
+        it.tree.existing = Existing::Overwrite;
+        it.tree.xattrs = true;
+    });
     scene.encrypt(&scene.target, &options);
     assert!(!has_list(&scene.target.join("file.enc"), ACCESS_LIST));
     assert!(has_list(&scene.target, DEFAULT_LIST), "the directory keeps its own");
     // The source's own list is restored on request.
     setxattr(scene.plain.join("file"), ACCESS_LIST, &list, XattrFlags::empty()).unwrap();
     for xattrs in [true, false] {
-        scene.encrypt(&scene.target, &Options { xattrs, ..options.clone() });
+        scene.encrypt(&scene.target, &options.clone().with(|it| it.tree.xattrs = xattrs));
         assert_eq!(has_list(&scene.target.join("file.enc"), ACCESS_LIST), xattrs);
     }
     assert!(scene.home.path().exists());

@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use common::child::{Flags, key_ring};
 use common::scene::{Age, Scene};
-use common::{process, process_stream};
+use common::{Options, process, process_stream};
 use evener_core::{Description, Engine, EngineError, Job, Kind, Session};
 use evener_engines::acting::Acting;
-use evener_files::{Control, Operation, Options, Report, StreamSource, StreamTarget};
+use evener_files::{Control, Operation, Report, StreamSource, StreamTarget};
 use evener_pipeline::PolicyName;
 
 /// The event at a batch.
@@ -65,7 +65,12 @@ fn options(kinds: [Kind; 3], policy: PolicyName, plot: &Arc<Plot>, flags: Flags)
     let seats = kinds.into_iter().enumerate().map(seat).collect();
     let (control, policy) = (Arc::clone(&plot.control), Some(policy.into()));
     // Buffers so short that long files have several segments.
-    Options { seats, policy, control, memory: 6 * (70 << 10), ..flags.options() }
+    flags.options().with(|it| {
+        it.run.seats = seats;
+        it.run.policy = policy;
+        it.run.control = control;
+        it.run.memory = 6 * (70 << 10);
+    })
 }
 
 const MIXED: [Kind; 3] = [Kind::Cpu, Kind::Module, Kind::Module];

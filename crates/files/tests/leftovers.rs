@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::Command;
 
 use common::child::{Errand, Flags, serve, shim};
-use common::{bytes, cobblestone, home, options, process};
-use evener_files::{Existing, FileError, Operation, Options, Report};
+use common::{Options, bytes, cobblestone, home, options, process};
+use evener_files::{Existing, FileError, Operation, Report};
 
 #[test]
 fn child() {
@@ -31,7 +31,8 @@ fn what_only_looks_like_a_temporary_file_is_in_nobodys_way() {
     fs::create_dir(&planted).unwrap();
     let fifo = sealed.join(".evener-00000000000000ff.part");
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-    let report = encrypt(&plain, &sealed, &Options { existing: Existing::resume(), ..options() });
+    let report =
+        encrypt(&plain, &sealed, &options().with(|it| it.tree.existing = Existing::resume()));
     assert!(report.is_success() && report.files == 1, "{:?}", report.failures);
     assert!(planted.is_dir() && fifo.exists());
 }
@@ -47,7 +48,7 @@ fn what_a_killed_run_has_left_beside_a_file_is_removed() {
     fs::write(&left, b"half").unwrap();
     let target = sealed.join("file");
     assert!(encrypt(&plain, &target, &options()).is_success() && left.exists());
-    let overwriting = Options { existing: Existing::Overwrite, ..options() };
+    let overwriting = options().with(|it| it.tree.existing = Existing::Overwrite);
     assert!(encrypt(&plain, &target, &overwriting).is_success() && !left.exists());
 }
 
@@ -122,7 +123,8 @@ fn what_no_file_replaces_is_refused_before_the_work() {
     fs::create_dir(&plain).unwrap();
     fs::write(plain.join("file"), bytes(3_000_000)).unwrap();
     fs::create_dir_all(sealed.join("file.enc")).unwrap();
-    let report = encrypt(&plain, &sealed, &Options { existing: Existing::Overwrite, ..options() });
+    let report =
+        encrypt(&plain, &sealed, &options().with(|it| it.tree.existing = Existing::Overwrite));
     assert!(matches!(report.failures[0].error, FileError::Special { .. }), "{:?}", report.failures);
     assert!(report.engines.values().all(|engine| engine.jobs == 0), "{:?}", report.engines);
 }

@@ -10,14 +10,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::{
-    assert_same_tree, bytes, cobblestone, every_key_ring, home, options, process, process_stream,
+    Options, assert_same_tree, bytes, cobblestone, every_key_ring, home, options, process,
+    process_stream,
 };
 use evener_core::{
     Cipher, Description, Direction, Engine, EngineError, Job, Memory, Offer, Session,
     SessionRequest, WipedBuffer,
 };
 use evener_engines::{Watch, watched};
-use evener_files::{KeyRing, Operation, Options, Report, StreamSource, StreamTarget};
+use evener_files::{KeyRing, Operation, Report, StreamSource, StreamTarget};
 
 /// A module that wants [`AT_ONCE`] bytes in a batch, and lends memory for them.
 struct Lender {
@@ -230,7 +231,7 @@ fn what_it_fails_workers_with_shorter_buffers_do() {
             let home = home();
             let seats = || {
                 let (engine, _) = lender(batches);
-                let seats = vec![Arc::clone(&engine), engine, options().seats.remove(0)];
+                let seats = vec![Arc::clone(&engine), engine, options().run.seats.remove(0)];
                 Options::new(seats)
             };
             there_and_back(&keys, (home.path(), SHORT_LENGTHS), seats, |operation, report| {
@@ -244,7 +245,7 @@ fn what_it_fails_workers_with_shorter_buffers_do() {
 fn without_memory_to_spare_its_buffers_are_as_short_as_others() {
     let (engine, arena) = lender(usize::MAX);
     let home = home();
-    let seats = || Options { memory: 2 << 20, ..Options::new(vec![Arc::clone(&engine); 2]) };
+    let seats = || Options::new(vec![Arc::clone(&engine); 2]).with(|it| it.run.memory = 2 << 20);
     there_and_back(&cobblestone(), (home.path(), LENGTHS), seats, |operation, _| {
         let most = arena.most.load(Ordering::SeqCst);
         assert!(most <= 300 << 10, "{operation:?}: {most}");

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{bytes, cobblestone, home, options, process, process_stream, snapshot};
+use common::{Options, bytes, cobblestone, home, options, process, process_stream, snapshot};
 use evener_core::{
     Cipher, Direction, Engine, EngineError, InPlaceJob, Iv, Job, Key, Padding, RecordLayout,
     Records, SessionRequest,
@@ -19,8 +19,7 @@ use evener_core::{
 use evener_engines::faulty::{Fault, Faulty};
 use evener_engines::{Watch, guard};
 use evener_files::{
-    Existing, KeyRing, Operation, Options, Report, StreamSource, StreamTarget, buffer,
-    random_access,
+    Existing, KeyRing, Operation, Report, StreamSource, StreamTarget, buffer, random_access,
 };
 use evener_pipeline::{PolicyName, Pool, parallel};
 
@@ -135,7 +134,7 @@ impl Stage {
             }
             Deed::RemoveSource => {
                 copy(&self.at("plain"), &self.at("source"), |_| true);
-                let options = Options { remove_source: true, ..options.clone() };
+                let options = options.clone().with(|it| it.tree.remove_source = true);
                 let report = self.run(Operation::Encrypt, "source", "out", &options);
                 let wrong = self.wrong_ciphertexts();
                 for name in snapshot(&self.at("plain")).into_keys() {
@@ -148,7 +147,7 @@ impl Stage {
             }
             Deed::Resume => {
                 copy(&self.at("sealed"), &self.at("out"), |name| name.ends_with("1.enc"));
-                let options = Options { existing: Existing::resume(), ..options.clone() };
+                let options = options.clone().with(|it| it.tree.existing = Existing::resume());
                 let report = self.run(Operation::Encrypt, "plain", "out", &options);
                 (report, self.wrong_ciphertexts())
             }
@@ -227,11 +226,10 @@ fn no_lie_about_files_is_a_success() {
                     if !is_alone {
                         seats.push(openssl());
                     }
-                    let options = Options {
-                        policy: Some(policy.into()),
-                        reference: Some(openssl()),
-                        ..Options::new(seats)
-                    };
+                    let options = Options::new(seats).with(|it| {
+                        it.run.policy = Some(policy.into());
+                        it.run.reference = Some(openssl());
+                    });
                     let (report, wrong) = stage.perform(deed, &options);
                     let must_be_right = verify_every == Some(1) || deed == Deed::RemoveSource;
                     let what =
@@ -357,12 +355,12 @@ fn whole_files_in_memory_and_parts_of_files_are_right_or_refused() {
             let what = format!("{lie} after {after}");
             let engine = liar(lie, after, None, true);
             let seats = vec![engine.clone(), engine];
-            let lying = Options { reference: Some(openssl()), ..Options::new(seats) };
+            let lying = Options::new(seats).with(|it| it.run.reference = Some(openssl()));
             let length = buffer::sealed_length(&stage.keys, content.len() as u64).unwrap();
             let mut sealed = vec![0; length as usize];
-            if buffer::seal(&stage.keys, &content, &mut sealed, &lying).is_ok() {
+            if buffer::seal(&stage.keys, &content, &mut sealed, &lying.run).is_ok() {
                 let mut opened = vec![0; sealed.len()];
-                let sound = buffer::open(&stage.keys, &sealed, &mut opened, &options());
+                let sound = buffer::open(&stage.keys, &sealed, &mut opened, &options().run);
                 assert_eq!(sound.ok(), Some(content.len()), "{what}");
                 assert!(opened[..content.len()] == content, "{what}");
             }

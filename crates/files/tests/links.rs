@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use common::child::{Errand, Flags, serve, shim};
 use common::{bytes, cobblestone, existing, home, options, process};
-use evener_files::{Existing, FileError, FileOutcome, Listener, Operation, Options};
+use evener_files::{Existing, FileError, FileOutcome, Listener, Operation, SealedNames};
 
 #[test]
 fn child() {
@@ -29,7 +29,7 @@ fn a_link_is_never_made_to_what_was_there_before() {
         for (occupied, free) in [("one", "two"), ("two", "one")] {
             let occupied = sealed.join(format!("{occupied}.enc"));
             fs::write(&occupied, b"something else").unwrap();
-            let options = Options { remove_source, ..options() };
+            let options = options().with(|it| it.tree.remove_source = remove_source);
             let report =
                 process(Operation::Encrypt, &cobblestone(), &plain, Some(&sealed), &options)
                     .unwrap();
@@ -61,7 +61,7 @@ fn resuming_links_what_an_earlier_run_made_apart() {
         fs::create_dir_all(&sealed).unwrap();
         process(Operation::Encrypt, &cobblestone(), &from, Some(&to), &options()).unwrap();
     }
-    let resuming = Options { existing: Existing::resume(), ..options() };
+    let resuming = options().with(|it| it.tree.existing = Existing::resume());
     let report =
         process(Operation::Encrypt, &cobblestone(), &plain, Some(&sealed), &resuming).unwrap();
     assert!(report.is_success(), "{:?}", report.failures);
@@ -91,7 +91,10 @@ fn resuming_removes_the_sources_that_an_earlier_run_kept() {
     fs::write(plain.join("two"), bytes(2000)).unwrap();
     process(Operation::Encrypt, &cobblestone(), &plain, Some(&sealed), &options()).unwrap();
     fs::write(plain.join("two"), b"changed since").unwrap();
-    let moving = Options { existing: Existing::resume(), remove_source: true, ..options() };
+    let moving = options().with(|it| {
+        it.tree.existing = Existing::resume();
+        it.tree.remove_source = true;
+    });
     let report =
         process(Operation::Encrypt, &cobblestone(), &plain, Some(&sealed), &moving).unwrap();
     assert_eq!(report.failures.len(), 1, "{:?}", report.failures);
@@ -191,7 +194,10 @@ fn a_linked_source_that_changes_before_the_end_is_kept_with_all_its_names() {
             fs::write(&one, "written to after its output was made").unwrap();
         }
     });
-    let moving = Options { remove_source: true, listener: Some(listener), ..options() };
+    let moving = options().with(|it| {
+        it.tree.remove_source = true;
+        it.run.listener = Some(listener);
+    });
     let report =
         process(Operation::Encrypt, &cobblestone(), &plain, Some(&sealed), &moving).unwrap();
     let kept: Vec<_> = report.failures.iter().map(|failure| &failure.error).collect();
@@ -210,7 +216,7 @@ fn a_symbolic_link_never_takes_the_place_of_an_output() {
             fs::write(plain.join(number.to_string()), bytes(number)).unwrap();
             symlink("elsewhere", plain.join(format!("{number}.enc"))).unwrap();
         }
-        let options = Options { existing: existing(overwrite, false), ..options() };
+        let options = options().with(|it| it.tree.existing = existing(overwrite, false));
         let run = |operation, from, to| {
             process(operation, &cobblestone(), from, Some(to), &options).unwrap()
         };
@@ -246,7 +252,7 @@ fn symbolic_links_are_replaced_at_once() {
     };
     assert!(matches!(run(options()).failures[0].error, FileError::Taken(_)));
     assert_eq!(fs::read_link(sealed.join("link")).unwrap(), Path::new("old"));
-    assert!(run(Options { existing: Existing::Overwrite, ..options() }).is_success());
+    assert!(run(options().with(|it| it.tree.existing = Existing::Overwrite)).is_success());
     assert_eq!(fs::read_link(sealed.join("link")).unwrap(), Path::new("new"));
     let mut left: Vec<_> =
         fs::read_dir(&sealed).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -268,7 +274,10 @@ fn a_symbolic_link_replaces_nothing_but_links() {
         symlink("elsewhere", plain.join(name)).unwrap();
     }
     for dry_run in [true, false] {
-        let options = Options { existing: Existing::Overwrite, dry_run, ..options() };
+        let options = options().with(|it| {
+            it.tree.existing = Existing::Overwrite;
+            it.tree.dry_run = dry_run;
+        });
         let keys = cobblestone();
         let report = process(Operation::Encrypt, &keys, &plain, Some(&sealed), &options).unwrap();
         let mut told: Vec<_> = report.failures.iter().map(|f| f.error.to_string()).collect();
@@ -297,7 +306,10 @@ fn nothing_takes_the_place_of_a_wrapped_key() {
     for name in ["evener-keynote", "evener-key-x", "deep/evener-key"] {
         fs::write(plain.join(name), bytes(100)).unwrap();
     }
-    let options = Options { suffix: ".age".into(), existing: Existing::Overwrite, ..options() };
+    let options = options().with(|it| {
+        it.tree.names = SealedNames::new(".age").unwrap();
+        it.tree.existing = Existing::Overwrite;
+    });
     let run =
         |operation, from, to| process(operation, &cobblestone(), from, Some(to), &options).unwrap();
     let report = run(Operation::Encrypt, &plain, &sealed);
@@ -322,7 +334,10 @@ fn a_symbolic_link_has_an_owner_of_its_own() {
     }
     // This includes a link that a run without owners has made.
     for owner in [false, true] {
-        let options = Options { owner, existing: Existing::resume(), ..options() };
+        let options = options().with(|it| {
+            it.tree.owner = owner;
+            it.tree.existing = Existing::resume();
+        });
         let report = process(Operation::Encrypt, &cobblestone(), &plain, Some(&sealed), &options);
         assert!(report.unwrap().is_success());
         let there = fs::symlink_metadata(sealed.join("link")).unwrap();

@@ -7,11 +7,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use common::slow::Slow;
-use common::{bytes, cobblestone, every_key_ring, options};
+use common::{Options, bytes, cobblestone, every_key_ring, options};
 use evener_files::place::{Abilities, Blob, Entry, Fault, Memory, Name, Origin, Store, transfer};
-use evener_files::{
-    Existing, FileError, KeyRing, Operation, OperationError, Options, RandomAccess, Report,
-};
+use evener_files::{FileError, KeyRing, Operation, OperationError, RandomAccess, Report};
 
 fn name(path: impl AsRef<std::path::Path>) -> Name {
     Name::new(path).unwrap()
@@ -33,7 +31,7 @@ fn perform(
     store: Option<&dyn Store>,
     options: &Options,
 ) -> Report {
-    transfer(operation, keys, origin, store, options)
+    transfer(operation, keys, origin, store, &options.run, &options.transfer)
         .or_else(OperationError::into_report)
         .unwrap_or_else(|failure| panic!("{failure}"))
 }
@@ -96,7 +94,10 @@ fn times_the_bound(operation: Operation, from: &Memory, to: &Memory) -> f64 {
     const LATENCY: Duration = Duration::from_millis(50);
     let (origin, store) =
         (Slow::new(from.clone(), LATENCY, 8 << 20), Slow::new(to.clone(), LATENCY, 8 << 20));
-    let options = Options { memory: 256 << 20, existing: Existing::Overwrite, ..options() };
+    let options = options().with(|it| {
+        it.run.memory = 256 << 20;
+        it.transfer.overwrite = true;
+    });
     let started = Instant::now();
     let report = perform(operation, &cobblestone(), &origin, Some(&store), &options);
     let took = started.elapsed();
@@ -121,7 +122,7 @@ fn long_objects_do_not_all_have_parts_in_memory() {
     (0..12).for_each(|number| near.insert(name(format!("{number}")), &bytes(1_500_000)));
     let store = Slow::new(Memory::new(), Duration::from_millis(1), 500_000);
     // A quarter is for parts: two of them.
-    let options = Options { memory: 4 << 20, ..options() };
+    let options = options().with(|it| it.run.memory = 4 << 20);
     let report = perform(Operation::Encrypt, &cobblestone(), &near, Some(&store), &options);
     assert!(report.is_success() && report.files == 12, "{:?}", report.failures);
     assert!(store.calls.most_uploads.load(Ordering::SeqCst) <= 2);
@@ -142,7 +143,7 @@ fn what_exists_is_refused_resumed_or_replaced() {
     assert!(matches!(report.failures[0].error, FileError::Place(Fault::Exists(_))));
 
     sealed.insert(name("below/3.enc"), b"of another");
-    let resume = Options { existing: Existing::resume(), ..options() };
+    let resume = options().with(|it| it.transfer.resume = true);
     let report = encrypt(&resume);
     assert_eq!((report.files_skipped, report.failures.len()), (7, 1));
     assert!(matches!(report.failures[0].error, FileError::Differs { .. }));
@@ -152,7 +153,7 @@ fn what_exists_is_refused_resumed_or_replaced() {
     sealed.insert(name("below/3.enc"), &other_key);
     assert!(matches!(encrypt(&resume).failures[0].error, FileError::OtherKey(_)));
 
-    let report = encrypt(&Options { existing: Existing::Overwrite, ..options() });
+    let report = encrypt(&options().with(|it| it.transfer.overwrite = true));
     assert!(report.is_success() && report.files == 8);
     assert_ne!(sealed.get(&name("below/3.enc")), first);
 }
@@ -170,7 +171,7 @@ fn nothing_unauthenticated_gets_a_name() {
     for part in [None, Some(100_000)] {
         let far = part.map(|part| Slow::new(back.clone(), Duration::ZERO, part));
         let store: &dyn Store = far.as_ref().map_or(&back, |far| far);
-        let overwrite = Options { existing: Existing::Overwrite, ..options() };
+        let overwrite = options().with(|it| it.transfer.overwrite = true);
         let report = perform(Operation::Decrypt, &keys, &sealed, Some(store), &overwrite);
         assert_eq!((report.files, report.failures.len()), (6, 2), "{:?}", report.failures);
         assert_eq!(back.names().len(), 6);
@@ -242,27 +243,21 @@ fn an_object_that_changes_is_read_again_a_few_times() {
 }
 
 #[test]
-fn names_and_options_that_make_no_sense_are_refused() {
+fn names_and_settings_that_make_no_sense_are_refused() {
     for bad in ["", "/", "..", "a/../b", "."] {
         assert!(Name::new(bad).is_err(), "{bad}");
     }
     assert_eq!(name("/a/./b").path(), std::path::Path::new("a/b"));
     let (plain, sealed, keys) = (objects(), Memory::new(), cobblestone());
     let refuses = |operation, store: Option<&dyn Store>, options: &Options| {
-        let refused = transfer(operation, &keys, &plain, store, options);
+        let refused = transfer(operation, &keys, &plain, store, &options.run, &options.transfer);
         matches!(refused, Err(OperationError::NotBegun(_)))
     };
     assert!(refuses(Operation::Encrypt, None, &options()));
     assert!(refuses(Operation::Verify, Some(&sealed), &options()));
-    for suffix in ["", "/../../x", "a\0"] {
-        let named = Options { suffix: suffix.into(), ..options() };
-        assert!(refuses(Operation::Encrypt, Some(&sealed), &named), "{suffix}");
-    }
     let far = Slow::new(Memory::new(), Duration::ZERO, 8 << 20);
-    let small = Options { memory: 8 << 20, ..options() };
+    let small = options().with(|it| it.run.memory = 8 << 20);
     assert!(refuses(Operation::Encrypt, Some(&far), &small));
-    let removes = Options { remove_source: true, ..options() };
-    assert!(refuses(Operation::Encrypt, Some(&sealed), &removes));
     let report = perform(Operation::Decrypt, &keys, &plain, Some(&sealed), &options());
     assert_eq!((report.left_out, report.files, sealed.names().len()), (8, 0, 0));
 }
@@ -301,7 +296,7 @@ fn what_waits_for_its_turn_is_not_lost_with_what_vanishes() {
     let origin = Vanishing(plain, Default::default());
     // One long object at a time: the others wait, and are opened again.
     let store = Slow::new(Memory::new(), Duration::ZERO, 500_000);
-    let options = Options { memory: 3 << 20, ..options() };
+    let options = options().with(|it| it.run.memory = 3 << 20);
     let report = perform(Operation::Encrypt, &cobblestone(), &origin, Some(&store), &options);
     let gone = |failure: &&evener_files::Failure| {
         matches!(failure.error, FileError::Place(Fault::Missing(_)))

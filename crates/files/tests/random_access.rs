@@ -7,14 +7,14 @@ use std::io::{Read, Seek, SeekFrom};
 
 use common::{bytes, every_key_ring, options, process};
 use evener_core::{Cipher, Iv, Key};
-use evener_files::{Existing, KeyRing, Operation, Options, random_access};
+use evener_files::{Existing, KeyRing, Operation, random_access};
 use evener_format::{OpensslSecret, Recipe};
 
 #[test]
 fn any_part_of_any_format_can_be_read() {
     let home = tempfile::tempdir().unwrap();
     let (plain, sealed) = (home.path().join("plain"), home.path().join("sealed"));
-    let replacing = Options { existing: Existing::Overwrite, ..options() };
+    let replacing = options().with(|it| it.tree.existing = Existing::Overwrite);
     let engine = evener_engines::find("openssl").unwrap();
     for (name, keys) in every_key_ring() {
         for size in [0, 5, 16_384, 65_536, 200_001] {
@@ -82,7 +82,7 @@ fn a_truncated_file_is_refused_when_it_is_opened() {
 fn ciphers_of_openssl_enc_are_read_anywhere_but_in_ofb() {
     let home = tempfile::tempdir().unwrap();
     let (plain, sealed) = (home.path().join("plain"), home.path().join("sealed"));
-    let replacing = Options { existing: Existing::Overwrite, ..options() };
+    let replacing = options().with(|it| it.tree.existing = Existing::Overwrite);
     let engine = evener_engines::find("openssl").unwrap();
     let content = bytes(200_001);
     fs::write(&plain, &content).unwrap();

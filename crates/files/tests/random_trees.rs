@@ -6,8 +6,8 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-use common::{assert_same_tree, bytes, every_key_ring, home, options, process};
-use evener_files::{FileError, Operation, Options, Report};
+use common::{Options, assert_same_tree, bytes, every_key_ring, home, options, process};
+use evener_files::{FileError, Operation, Report};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -86,7 +86,13 @@ impl Choice {
         let engine = evener_engines::find("openssl").unwrap();
         let &Choice { seats, memory, sparse, durable, measure_total } = self;
         let seats = vec![engine; seats];
-        Options { seats, memory, sparse, durable, measure_total, ..options() }
+        options().with(|it| {
+            it.run.seats = seats;
+            it.run.memory = memory;
+            it.tree.sparse = sparse;
+            it.tree.durable = durable;
+            it.tree.measure_total = measure_total;
+        })
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use common::child::{Errand, Flags, serve, shim};
 use common::{bytes, cobblestone, existing, home, options, process};
-use evener_files::{Existing, Operation, Options};
+use evener_files::{Existing, Operation};
 
 #[test]
 fn child() {
@@ -132,8 +132,10 @@ fn swapped_directories_lead_nowhere() {
         let mut done = 0;
         while Instant::now() < end && done < 300 {
             let (overwrite, resume) = (done % 2 == 0, done % 3 == 0);
-            let options =
-                Options { existing: existing(overwrite, resume), xattrs: true, ..options() };
+            let options = options().with(|it| {
+                it.tree.existing = existing(overwrite, resume);
+                it.tree.xattrs = true;
+            });
             let _ = process(Operation::Encrypt, &cobblestone(), &plain, Some(&sealed), &options);
             done += 1;
         }
@@ -171,7 +173,10 @@ fn an_unfinished_directory_that_was_moved_stays_private() {
             return;
         }
     }
-    let options = Options { owner: true, existing: Existing::resume(), ..options() };
+    let options = options().with(|it| {
+        it.tree.owner = true;
+        it.tree.existing = Existing::resume();
+    });
     let report =
         process(Operation::Encrypt, &cobblestone(), &plain, Some(&sealed), &options).unwrap();
     assert!(report.is_success(), "{:?}", report.failures);
@@ -197,7 +202,10 @@ fn a_directory_that_was_only_made_gets_its_mode() {
             set_mode(&sealed.join(name), there);
         }
         fs::write(sealed.join("full/of"), "something").unwrap();
-        let options = Options { owner, existing: Existing::resume(), ..options() };
+        let options = options().with(|it| {
+            it.tree.owner = owner;
+            it.tree.existing = Existing::resume();
+        });
         let report =
             process(Operation::Encrypt, &cobblestone(), &plain, Some(&sealed), &options).unwrap();
         assert!(report.is_success(), "{:?}", report.failures);

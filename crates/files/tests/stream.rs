@@ -10,13 +10,11 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use common::{bytes, cobblestone, every_key_ring, options, process, process_stream};
+use common::{Options, bytes, cobblestone, every_key_ring, options, process, process_stream};
 use evener_core::Profile;
 use evener_engines::faulty::{Fault, Faulty};
 use evener_engines::{Watch, guard};
-use evener_files::{
-    Control, Existing, FileError, KeyRing, Operation, Options, Report, StreamSource, StreamTarget,
-};
+use evener_files::{Control, FileError, KeyRing, Operation, Report, StreamSource, StreamTarget};
 use evener_pipeline::costs::Costs;
 
 /// Sends `input` through a pipe in uneven portions and collects the output of another.
@@ -68,7 +66,7 @@ fn streams_and_files_are_the_same_format() {
     for (name, keys) in every_key_ring() {
         let (sealed, _) = through(Operation::Encrypt, &keys, &bytes(700_000));
         fs::write(at("sealed"), &sealed).unwrap();
-        let replacing = Options { existing: Existing::Overwrite, ..options() };
+        let replacing = options().with(|it| it.stream.overwrite = true);
         let decrypt = |from: &Path, to: &Path| {
             process(Operation::Decrypt, &keys, from, Some(to), &replacing).unwrap()
         };
@@ -172,7 +170,7 @@ fn an_output_that_does_not_block_is_waited_for() {
 fn a_silent_pipe_can_be_stopped() {
     let (from, _kept_open) = pipe().unwrap();
     let control = Arc::new(Control::default());
-    let stopping = Options { control: control.clone(), ..options() };
+    let stopping = options().with(|it| it.run.control = control.clone());
     thread::scope(|scope| {
         scope.spawn(move || {
             thread::sleep(Duration::from_millis(50));
@@ -200,7 +198,7 @@ fn a_worker_comes_however_little_the_buffers_hold() {
         let module = Faulty::new(Arc::clone(&openssl), Fault::Error, u64::MAX);
         guard(module, Arc::clone(&openssl), Watch::default())
     };
-    let few = Options { memory: 128 << 10, ..Options::new(vec![module()]) };
+    let few = Options::new(vec![module()]).with(|it| it.run.memory = 128 << 10);
     let slow = module();
     let name = &slow.description().name;
     let profile = format!(
@@ -213,7 +211,7 @@ fn a_worker_comes_however_little_the_buffers_hold() {
     for (name, keys) in every_key_ring() {
         let keys = Arc::new(keys);
         for options in
-            [few.clone(), Options { costs: costs.clone(), ..Options::new(vec![slow.clone()]) }]
+            [few.clone(), Options::new(vec![slow.clone()]).with(|it| it.run.costs = costs.clone())]
         {
             let (done, is_done) = mpsc::channel();
             let (keys, told) = (Arc::clone(&keys), name.clone());

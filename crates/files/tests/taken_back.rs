@@ -14,12 +14,12 @@ use std::time::{Duration, SystemTime};
 
 use common::late::{End, Late, Pace, Plan};
 use common::{
-    assert_same_tree, bytes, cobblestone, every_key_ring, home, options, process, process_stream,
-    snapshot,
+    Options, assert_same_tree, bytes, cobblestone, every_key_ring, home, options, process,
+    process_stream, snapshot,
 };
 use evener_core::{Engine, SessionRequest};
 use evener_files::{
-    Control, Existing, FileOutcome, KeyRing, Operation, Options, Progress, Report, StreamSource,
+    Control, Existing, FileOutcome, KeyRing, Operation, Progress, Report, StreamSource,
     StreamTarget,
 };
 use evener_pipeline::PolicyName;
@@ -153,11 +153,11 @@ impl Stage {
             Deed::Encrypt => tree(&self.at("plain"), options),
             Deed::Decrypt => tree(&self.at("sealed"), options),
             Deed::RemoveSource => {
-                tree(&own.join("source"), &Options { remove_source: true, ..options.clone() })
+                tree(&own.join("source"), &options.clone().with(|it| it.tree.remove_source = true))
             }
             Deed::Update => tree(
                 &own.join("source"),
-                &Options { existing: Existing::update(), ..options.clone() },
+                &options.clone().with(|it| it.tree.existing = Existing::update()),
             ),
             Deed::EncryptPipe => pipe(&self.at("stream")),
             Deed::DecryptPipe => pipe(&self.at("stream.enc")),
@@ -225,7 +225,10 @@ fn run(stage: &Stage, deed: Deed, own: &Path, options: Options) -> (Report, Sum)
             told.lock().unwrap().push((below.unwrap_or(path).to_owned(), outcome));
         }
     });
-    let options = Options { listener: Some(listener), control: control.clone(), ..options };
+    let options = options.with(|it| {
+        it.run.listener = Some(listener);
+        it.run.control = control.clone();
+    });
     let report = stage.perform(deed, own, &options);
     assert!(snapshot(&stage.at("plain")) == source, "{deed:?}: the source is not whole");
     let (mut paths, mut outcomes) = (Vec::new(), BTreeMap::new());
@@ -260,7 +263,10 @@ fn run(stage: &Stage, deed: Deed, own: &Path, options: Options) -> (Report, Sum)
 
 fn options_on(seats: Vec<Arc<dyn Engine>>, policy: PolicyName) -> Options {
     let reference = evener_engines::find("openssl").ok();
-    Options { policy: Some(policy.into()), reference, ..Options::new(seats) }
+    Options::new(seats).with(|it| {
+        it.run.policy = Some(policy.into());
+        it.run.reference = reference;
+    })
 }
 
 /// Performs a deed with a module that hangs, and compares it with the cores alone.
@@ -302,7 +308,7 @@ fn compare(
         let plan = Arc::new(Plan::new(at, end, pace, lends));
         let seats = plan.seats(&SessionRequest { cipher, direction, key: None }).to_vec();
         let own = home();
-        let options = Options { costs: cheap_module(&plan.name), ..options_on(seats, policy) };
+        let options = options_on(seats, policy).with(|it| it.run.costs = cheap_module(&plan.name));
         let (report, result) = run(stage, deed, own.path(), options);
         let what = format!("{deed:?} in {cipher}, {policy}, {moment:?} {at} of {all}, {end:?}");
         println!("{what}: {:.3} s", report.seconds);

@@ -11,8 +11,8 @@ use std::thread;
 
 use common::child::{Errand, Flags, serve, shim};
 use common::scene::{Scene, fill_small};
-use common::{bytes, cobblestone, home, options, process};
-use evener_files::{Existing, Failure, Operation, Options, Report};
+use common::{Options, bytes, cobblestone, home, options, process};
+use evener_files::{Existing, Failure, Operation, Report};
 use evener_keys as keys;
 
 #[test]
@@ -67,7 +67,7 @@ impl Fixture {
 }
 
 fn overwriting() -> Options {
-    Options { existing: Existing::Overwrite, ..options() }
+    options().with(|it| it.tree.existing = Existing::Overwrite)
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn devices_and_fifos_are_written_into() {
         assert!(read == fixture.content);
         assert!(fs::symlink_metadata(&fifo).unwrap().file_type().is_fifo());
     }
-    let moving = Options { remove_source: true, ..options() };
+    let moving = options().with(|it| it.tree.remove_source = true);
     let refused = fixture.decrypt(Path::new("/dev/null"), &moving).unwrap_err();
     assert!(refused.to_string().contains("can't be read back"), "{refused}");
     assert!(fixture.at("sealed").exists());

@@ -8,12 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use common::{
-    assert_same_tree, bytes, cobblestone, every_key_ring, home, options, process, round_trip,
-    snapshot,
+    Options, assert_same_tree, bytes, cobblestone, every_key_ring, home, options, process,
+    round_trip, snapshot,
 };
-use evener_files::{
-    Control, Existing, Failure, FileError, Operation, Options, Report, has_files, measure,
-};
+use evener_files::{Control, Existing, Failure, FileError, Operation, Report, has_files, measure};
 
 fn encrypt(keys: &evener_files::KeyRing, from: &Path, to: &Path, options: &Options) -> Report {
     process(Operation::Encrypt, keys, from, Some(to), options).unwrap()
@@ -104,19 +102,27 @@ fn existing_outputs_are_refused_skipped_or_replaced() {
 
     fs::remove_file(sealed.join("deep/er/7.enc")).unwrap();
     fs::write(plain.join("size-1"), b"newer and longer").unwrap();
-    let resumed =
-        encrypt(&keys, &plain, &sealed, &Options { existing: Existing::resume(), ..options() });
+    let resumed = encrypt(
+        &keys,
+        &plain,
+        &sealed,
+        &options().with(|it| it.tree.existing = Existing::resume()),
+    );
     assert_eq!(resumed.files, 1);
     assert_eq!(resumed.files_skipped, first.files - 2);
     assert_eq!(resumed.failures.len(), 1, "{:?}", resumed.failures);
     assert!(resumed.failures[0].path.ends_with("size-1"));
 
-    let both = Options { existing: Existing::Resume { overwrite: true }, ..options() };
+    let both = options().with(|it| it.tree.existing = Existing::Resume { overwrite: true });
     let renewed = encrypt(&keys, &plain, &sealed, &both);
     assert!(renewed.is_success(), "{:?}", renewed.failures);
     assert_eq!(renewed.files, 1);
-    let replaced =
-        encrypt(&keys, &plain, &sealed, &Options { existing: Existing::Overwrite, ..options() });
+    let replaced = encrypt(
+        &keys,
+        &plain,
+        &sealed,
+        &options().with(|it| it.tree.existing = Existing::Overwrite),
+    );
     assert!(replaced.is_success(), "{:?}", replaced.failures);
     assert_eq!(replaced.files, first.files);
 }
@@ -129,7 +135,7 @@ fn sources_are_removed_only_when_asked() {
             ["plain", "copy", "sealed", "back"].map(|name| home.path().join(name));
         make_tree(&plain);
         make_tree(&copy);
-        let removing = Options { remove_source: true, ..options() };
+        let removing = options().with(|it| it.tree.remove_source = true);
         let encrypted = encrypt(&keys, &plain, &sealed, &removing);
         assert!(encrypted.is_success(), "{name}: {:?}", encrypted.failures);
         if !keys.primary().cipher().is_authenticated() {
@@ -162,7 +168,7 @@ fn a_stopped_operation_leaves_only_whole_files() {
     make_tree(&plain);
     let control = Arc::new(Control::default());
     control.stop();
-    let stopping = Options { control, ..options() };
+    let stopping = options().with(|it| it.run.control = control);
     let report = encrypt(&cobblestone(), &plain, &sealed, &stopping);
     assert!(report.interrupted && report.failures.is_empty());
     assert_eq!(report.files, 0);
@@ -185,8 +191,11 @@ fn every_byte_of_a_source_counts_as_progress() {
             let control = Arc::new(Control::default());
             // Buffers so short that the long file has several segments.
             let memory = 8 << 20;
-            let options =
-                Options { control: control.clone(), memory, measure_total: true, ..options() };
+            let options = options().with(|it| {
+                it.run.control = control.clone();
+                it.run.memory = memory;
+                it.tree.measure_total = true;
+            });
             let report =
                 process(operation, &keys, from, to.map(PathBuf::as_path), &options).unwrap();
             assert!(report.is_success(), "{name}: {:?}", report.failures);
@@ -236,7 +245,7 @@ fn followed_links_may_not_loop() {
     fs::write(plain.join("a/file"), b"content").unwrap();
     symlink("..", plain.join("a/up")).unwrap();
     symlink("a/file", plain.join("link")).unwrap();
-    let following = Options { follow_symlinks: true, ..options() };
+    let following = options().with(|it| it.tree.follow_symlinks = true);
     let report = encrypt(&cobblestone(), &plain, &sealed, &following);
     assert_eq!(report.files, 2);
     assert_eq!(report.failures.len(), 1);
@@ -283,8 +292,11 @@ fn followed_links_lead_to_nothing_around_the_trees() {
     symlink(at("fine"), plain.join("followed")).unwrap();
     symlink(at("fine/file"), plain.join("file")).unwrap();
     for dry_run in [true, false] {
-        let following = Options { follow_symlinks: true, dry_run, ..options() };
-        let total = measure(Operation::Encrypt, &plain, Some(&sealed), &following, || false);
+        let following = options().with(|it| {
+            it.tree.follow_symlinks = true;
+            it.tree.dry_run = dry_run;
+        });
+        let total = measure(Operation::Encrypt, &plain, Some(&sealed), &following.tree, || false);
         assert_eq!(total.unwrap().files, 2);
         let report = encrypt(&cobblestone(), &plain, &sealed, &following);
         assert_eq!(report.files, 2);
@@ -341,7 +353,7 @@ fn every_directory_gets_its_mode_and_times() {
         let place = home.path().join(format!("by {seats}"));
         fs::create_dir(&place).unwrap();
         let engine = evener_engines::find("openssl").unwrap();
-        let options = Options { seats: vec![engine; seats], ..options() };
+        let options = options().with(|it| it.run.seats = vec![engine; seats]);
         round_trip("directories", &cobblestone(), &plain, &place, &options);
         // Lets a user other than root remove it.
         set_modes(&place.join("sealed"), |_| 0o755);

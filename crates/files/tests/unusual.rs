@@ -13,9 +13,10 @@ use std::time::{Duration, SystemTime};
 use common::child::{Errand, Flags, serve, shim};
 use common::meddler::meddling;
 use common::{
-    assert_same_tree, bytes, cobblestone, existing, home, options, process, round_trip, snapshot,
+    Options, assert_same_tree, bytes, cobblestone, existing, home, options, process, round_trip,
+    snapshot,
 };
-use evener_files::{Existing, FileError, Operation, Options, Report, list, random_access};
+use evener_files::{Existing, FileError, Operation, Report, TreeOptions, list, random_access};
 use evener_keys::KeyFile;
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 
@@ -43,7 +44,7 @@ fn a_file_that_changes_while_it_is_read_is_reported() {
                 let length = file.metadata().unwrap().len();
                 file.set_len(if grows { length + 1 } else { shrunk(length) }).unwrap();
             });
-            let options = Options { skip_changing: true, ..options };
+            let options = options.with(|it| it.tree.skip_changing = true);
             let report = encrypt(&plain, &sealed, &options);
             assert_eq!(report.failures.len(), 1, "{length} {grows}");
             let error = &report.failures[0].error;
@@ -92,7 +93,11 @@ fn a_size_that_is_not_that_of_the_content_is_told() {
             continue;
         }
         for remove_source in [false, true] {
-            let report = encrypt(source, &sealed, &Options { remove_source, ..options() });
+            let report = encrypt(
+                source,
+                &sealed,
+                &options().with(|it| it.tree.remove_source = remove_source),
+            );
             let told: Vec<_> = report.failures.iter().map(|it| it.error.to_string()).collect();
             assert_eq!(told.len(), 1, "{report:?}");
             assert!(told[0].contains("a size that is not its content's"), "{told:?}");
@@ -122,7 +127,8 @@ fn what_can_no_more_be_opened_is_named_on_its_own_side() {
             }
         };
         let existing = if is_update { Existing::update() } else { Existing::Refuse };
-        let report = encrypt(&plain, &sealed, &Options { existing, ..meddling(deed) });
+        let report =
+            encrypt(&plain, &sealed, &meddling(deed).with(|it| it.tree.existing = existing));
         let told: Vec<_> = report.failures.iter().map(ToString::to_string).collect();
         assert!(!told.is_empty());
         for failure in &report.failures {
@@ -321,7 +327,8 @@ fn a_full_disk_stops_nothing_but_what_does_not_fit() {
     }
     assert_eq!(fs::read_dir(&sealed).unwrap().count() as u64, report.files, "leftovers");
     fs::remove_file(plain.join("large")).unwrap();
-    let resumed = encrypt(&plain, &sealed, &Options { existing: Existing::resume(), ..options() });
+    let resumed =
+        encrypt(&plain, &sealed, &options().with(|it| it.tree.existing = Existing::resume()));
     assert!(resumed.is_success(), "{:?}", resumed.failures);
     drop(mounted);
 }
@@ -365,7 +372,7 @@ fn a_name_that_is_too_long_with_the_suffix_is_named() {
         let report = encrypt(
             &plain,
             &sealed,
-            &Options { existing: existing(overwrite, false), ..options() },
+            &options().with(|it| it.tree.existing = existing(overwrite, false)),
         );
         let failed: Vec<_> = report.failures.iter().map(|f| f.path.clone()).collect();
         let expected = ["m".repeat(253), "n".repeat(252), "n".repeat(255)];
@@ -391,8 +398,10 @@ fn a_directory_in_the_place_of_an_output_and_the_reverse() {
     fs::write(sealed.join("b.enc"), b"a file").unwrap();
     for overwrite in [false, true] {
         for remove_source in [false, true] {
-            let options =
-                Options { remove_source, existing: Existing::Resume { overwrite }, ..options() };
+            let options = options().with(|it| {
+                it.tree.remove_source = remove_source;
+                it.tree.existing = Existing::Resume { overwrite };
+            });
             let report = encrypt(&plain, &sealed, &options);
             assert!(report.failures.iter().any(|f| f.path.ends_with("b.enc")), "{report:?}");
             // Either `a` or `a.enc` comes first; neither may harm the other.
@@ -426,7 +435,10 @@ fn pipes_sockets_and_devices_are_skipped_with_a_notice() {
         false => evener_core::skipped!("devices: this user may not make them"),
     }
     for follow_symlinks in [false, true] {
-        let options = Options { follow_symlinks, existing: Existing::Overwrite, ..options() };
+        let options = options().with(|it| {
+            it.tree.follow_symlinks = follow_symlinks;
+            it.tree.existing = Existing::Overwrite;
+        });
         let report = encrypt(&plain, &sealed, &options);
         assert!(report.is_success() && report.files == 1, "{:?}", report.failures);
         let notices: Vec<_> = report.notices.iter().map(|notice| &*notice.reason).collect();
@@ -440,13 +452,13 @@ fn pipes_sockets_and_devices_are_skipped_with_a_notice() {
             let refused = process(operation, &keys, &path, target, &options()).unwrap_err();
             assert!(refused.to_string().contains("is neither a file nor a tree"), "{refused}");
         }
-        let refused = list(&path, None, &options()).unwrap_err();
+        let refused = list(&path, None, &TreeOptions::default()).unwrap_err();
         assert!(refused.to_string().contains("is neither a file nor a tree"), "{refused}");
-        let engine = options().reference.unwrap();
+        let engine = options().run.reference.unwrap();
         assert!(random_access(&path, &keys, engine.clone()).is_err());
         assert!(KeyFile::read(&path).is_err());
     }
-    let listing = list(&plain, None, &options()).unwrap();
+    let listing = list(&plain, None, &TreeOptions::default()).unwrap();
     assert_eq!((listing.files.len(), listing.failures.len()), (1, 0));
 }
 
@@ -465,8 +477,11 @@ fn holes_come_back_when_asked_for() {
     assert!(encrypt(&plain, &sealed, &options()).is_success());
     for remove_source in [false, true] {
         let _ = fs::remove_dir_all(&back);
-        let options =
-            Options { sparse: true, existing: Existing::Overwrite, remove_source, ..options() };
+        let options = options().with(|it| {
+            it.tree.sparse = true;
+            it.tree.existing = Existing::Overwrite;
+            it.tree.remove_source = remove_source;
+        });
         let report =
             process(Operation::Decrypt, &cobblestone(), &sealed, Some(&back), &options).unwrap();
         assert!(report.is_success(), "{:?}", report.failures);
@@ -500,7 +515,10 @@ fn owners_and_attributes_are_kept_when_asked_for() {
     } else {
         evener_core::skipped!("owners: this user may not give files away");
     }
-    let options = Options { owner, xattrs, ..options() };
+    let options = options().with(|it| {
+        it.tree.owner = owner;
+        it.tree.xattrs = xattrs;
+    });
     assert!(encrypt(&plain, &sealed, &options).is_success());
     let report =
         process(Operation::Decrypt, &cobblestone(), &sealed, Some(&back), &options).unwrap();
@@ -549,7 +567,7 @@ fn a_very_deep_tree_is_done() {
         process(Operation::Decrypt, &cobblestone(), &sealed, Some(&back), &options()).unwrap();
     assert!(report.is_success(), "{:?}", report.failures.first());
     assert_eq!(report.files, 2);
-    let listing = list(&sealed, Some(&cobblestone()), &options()).unwrap();
+    let listing = list(&sealed, Some(&cobblestone()), &TreeOptions::default()).unwrap();
     assert_eq!((listing.files.len(), listing.failures.len()), (2, 0), "{:?}", listing.failures);
     assert!(listing.files.iter().all(|file| file.certain));
 }
@@ -608,7 +626,10 @@ fn planning_writes_nothing() {
     fs::write(plain.join("file"), bytes(10)).unwrap();
     let before = snapshot(home.path());
     for remove_source in [false, true] {
-        let planning = Options { dry_run: true, remove_source, ..options() };
+        let planning = options().with(|it| {
+            it.tree.dry_run = true;
+            it.tree.remove_source = remove_source;
+        });
         let report = encrypt(&plain, &sealed, &planning);
         assert!(report.is_success() && report.dry_run);
         assert_eq!(snapshot(home.path()), before);

@@ -9,10 +9,12 @@ use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::{Duration, SystemTime};
 
-use common::{assert_same_tree, bytes, cobblestone, every_key_ring, home, options, process, tink};
+use common::{
+    Options, assert_same_tree, bytes, cobblestone, every_key_ring, home, options, process, tink,
+};
 use evener_core::Key;
 use evener_files::{
-    Delete, Existing, FileError, KeyRing, Operation, Options, Refusal, Report, Selection, Update,
+    Delete, Existing, FileError, KeyRing, Operation, Refusal, Report, Selection, Update,
 };
 use evener_format::{CobblestoneSuite, Recipe};
 
@@ -25,7 +27,7 @@ fn updating() -> Options {
 }
 
 fn updating_with(update: Update) -> Options {
-    Options { existing: Existing::Update(update), ..options() }
+    options().with(|it| it.tree.existing = Existing::Update(update))
 }
 
 fn deleting_with(agree: impl Fn(&[PathBuf]) -> bool + Send + Sync + 'static) -> Options {
@@ -94,7 +96,7 @@ fn what_changed_is_replaced_and_the_rest_is_left() {
         symlink("other", plain.join("link")).unwrap();
         fs::set_permissions(plain.join("sub"), fs::Permissions::from_mode(0o700)).unwrap();
         let before = common::snapshot(&sealed);
-        let planning = Options { dry_run: true, ..updating() };
+        let planning = updating().with(|it| it.tree.dry_run = true);
         let planned = run(Operation::Encrypt, &keys, &plain, &sealed, &planning);
         assert!(common::snapshot(&sealed) == before, "{name}");
         let report = run(Operation::Encrypt, &keys, &plain, &sealed, &updating());
@@ -121,7 +123,7 @@ fn a_mode_that_is_not_the_sources_is_carried_over_alone() {
     let before = (fs::metadata(&output).unwrap().ino(), fs::read(&output).unwrap());
     fs::set_permissions(&output, fs::Permissions::from_mode(0o600)).unwrap();
     for (dry_run, mode) in [(true, 0o600), (false, 0o640)] {
-        let options = Options { dry_run, ..updating() };
+        let options = updating().with(|it| it.tree.dry_run = dry_run);
         let report = run(Operation::Encrypt, &cobblestone(), &plain, &sealed, &options);
         assert_eq!(counts(&report), [0, 1, 0, 0]);
         assert_eq!(fs::metadata(&output).unwrap().mode() & 0o777, mode);
@@ -181,7 +183,7 @@ fn a_changed_file_is_found_after_another_name_of_its_output_was_replaced() {
     // source.
     let_time_pass(home.path());
     let selection = Selection::new(&[], &["b", "sub"]).unwrap();
-    let first = Options { selection, ..updating() };
+    let first = updating().with(|it| it.tree.selection = selection);
     assert!(run(Operation::Encrypt, &keys, &plain, &sealed, &first).is_success());
     for (operation, from, to) in
         [(Operation::Encrypt, &plain, &sealed), (Operation::Decrypt, &sealed, &back)]
@@ -238,7 +240,7 @@ fn what_evener_did_not_make_is_not_replaced() {
         assert_eq!(report.failures[0].error, refused, "{:?}", report.failures);
         assert_eq!(counts(&report), [0; 4]);
         assert!(fs::read(sealed.join("file.enc")).unwrap() == before);
-        let replacing = Options { existing: Existing::Overwrite, ..options() };
+        let replacing = options().with(|it| it.tree.existing = Existing::Overwrite);
         assert!(run(Operation::Encrypt, &other(2), &plain, &sealed, &replacing).is_success());
     }
     let replacing = updating_with(Update { overwrite: true, ..Update::default() });
@@ -316,13 +318,13 @@ fn outputs_whose_source_has_gone_are_deleted() {
         let_time_pass(home.path());
         let without = |options: Options| {
             let selection = evener_files::Selection::new(&[], &["left-out"]).unwrap();
-            Options { selection, ..options }
+            options.with(|it| it.tree.selection = selection)
         };
         fs::remove_file(plain.join("left-out")).unwrap();
         let before = common::snapshot(&sealed);
 
         let (options, asked) = deleting(true);
-        let planning = without(Options { dry_run: true, ..options });
+        let planning = without(options.with(|it| it.tree.dry_run = true));
         let planned = run(Operation::Encrypt, &keys, &plain, &sealed, &planning);
         assert!(planned.is_success(), "{name}: {:?}", planned.failures);
         assert_eq!(planned.files_deleted, 5, "{name}");
@@ -381,7 +383,7 @@ fn where_anything_was_not_done_nothing_is_deleted() {
                 fs::write(sealed.join("sub"), "no directory").unwrap();
             }
             "file" => fs::write(sealed.join("stays.enc"), "not encrypted").unwrap(),
-            _ => options.control.stop(),
+            _ => options.run.control.stop(),
         }
         let report = run(Operation::Encrypt, &keys, &plain, &sealed, &options);
         assert!(!report.is_success(), "{obstacle}");
@@ -461,7 +463,7 @@ fn what_can_not_be_meant_is_refused() {
     fs::create_dir(&plain).unwrap();
     fs::write(plain.join("file"), bytes(100)).unwrap();
     let (deleting, _) = deleting(true);
-    let removing = Options { remove_source: true, ..updating() };
+    let removing = updating().with(|it| it.tree.remove_source = true);
     let openssl = every_key_ring().into_iter().find(|(name, _)| name.starts_with("openssl"));
     let openssl = openssl.unwrap().1;
     let ours = cobblestone();
@@ -511,10 +513,10 @@ fn where_none_of_the_outputs_is_of_the_source_nothing_is_deleted() {
     run(Operation::Encrypt, &cobblestone(), &plain, &sealed, &options());
     fs::remove_file(plain.join("photos/one")).unwrap();
     let selection = evener_files::Selection::new(&["photos/*"], &[]).unwrap();
-    let choosing = Options { selection, ..deleting(true).0 };
+    let choosing = deleting(true).0.with(|it| it.tree.selection = selection);
     for (source, options) in [(&plain, choosing), (&other, deleting(true).0)] {
         for dry_run in [true, false] {
-            let options = Options { dry_run, ..options.clone() };
+            let options = options.clone().with(|it| it.tree.dry_run = dry_run);
             let report = run(Operation::Encrypt, &cobblestone(), source, &sealed, &options);
             let failure = report.failures.first().expect("a failure").to_string();
             assert!(failure.contains("none of the outputs here is of this source"), "{failure}");
@@ -574,8 +576,8 @@ fn a_directory_in_the_place_of_a_further_name_is_told_of() {
         fs::create_dir_all(sealed.join(name)).unwrap();
         for dry_run in [true, false] {
             for overwrite in [true, false] {
-                let options =
-                    Options { dry_run, ..updating_with(Update { overwrite, ..Update::default() }) };
+                let options = updating_with(Update { overwrite, ..Update::default() })
+                    .with(|it| it.tree.dry_run = dry_run);
                 let report = run(Operation::Encrypt, &cobblestone(), &plain, &sealed, &options);
                 let told = report.failures.iter().map(|failure| failure.error.to_string());
                 let told: Vec<_> = told.filter(|it| it.contains("is a directory")).collect();
@@ -605,7 +607,12 @@ fn extended_attributes_that_are_asked_for_later_are_carried_over() {
     let_time_pass(home.path());
     run(Operation::Encrypt, &cobblestone(), &plain, &sealed, &options());
     let content = fs::read(sealed.join("file.enc")).unwrap();
-    let asking = |dry_run| Options { xattrs: true, dry_run, ..updating() };
+    let asking = |dry_run| {
+        updating().with(|it| {
+            it.tree.xattrs = true;
+            it.tree.dry_run = dry_run;
+        })
+    };
     for (dry_run, expected) in [(true, [0, 1, 0, 0]), (false, [0, 1, 0, 0]), (false, [0, 0, 1, 0])]
     {
         let report = run(Operation::Encrypt, &cobblestone(), &plain, &sealed, &asking(dry_run));

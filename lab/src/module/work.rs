@@ -165,7 +165,7 @@ fn build(
     engines: &[Arc<dyn Engine>],
     policy: PolicyName,
 ) -> Result<Evener, LabError> {
-    let builder = Evener::builder(keys).options(|options| options.policy = Some(policy.into()));
+    let builder = Evener::builder(keys).options(|options| options.run.policy = Some(policy.into()));
     let add = |builder: evener::EvenerBuilder, engine: &Arc<dyn Engine>| {
         builder.engine(Arc::clone(engine))
     };

@@ -41,7 +41,8 @@ pub(crate) fn hand_over<T>(
     Ok(())
 }
 
-fn words_of(panic: &(dyn Any + Send)) -> String {
+/// The message for a panic.
+pub(crate) fn words_of(panic: &(dyn Any + Send)) -> String {
     let words = panic.downcast_ref::<&str>().copied();
     let words = words.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     format!("a defect of Evener's: {}", words.unwrap_or("no more is known"))

@@ -15,7 +15,7 @@ use crate::status::{self, Status, Trouble};
 
 /// The version of this header's interface. A library is compatible with every program that was
 /// compiled with the same number.
-pub const EVENER_ABI_VERSION: u32 = 0;
+pub const EVENER_ABI_VERSION: u32 = 1;
 
 /// The interface's version of the library that is loaded: compare with `EVENER_ABI_VERSION`.
 #[unsafe(no_mangle)]

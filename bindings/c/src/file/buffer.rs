@@ -41,6 +41,6 @@ impl FileKeyHandle {
 fn evener(key: &FileKeyHandle, context: &[u8], workers: NonZeroUsize) -> Result<Evener, Trouble> {
     let engine = default_engine()?;
     let builder = Evener::builder(key.key_ring(context)?).engine(Arc::clone(engine));
-    let reference = |options: &mut Options| options.reference = Some(Arc::clone(engine));
+    let reference = |options: &mut Options| options.run.reference = Some(Arc::clone(engine));
     Ok(builder.workers(workers).options(reference).build()?)
 }

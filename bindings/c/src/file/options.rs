@@ -2,12 +2,11 @@
 
 use std::ffi::{c_char, c_int, c_void};
 use std::num::NonZeroUsize;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
 use facade::gate::{Discipline, GateOptions, Turns};
-use facade::{Evener, Existing, KeyRing, Options, Update};
+use facade::{Evener, Existing, KeyRing, Options, SealedNames, Update};
 
 use super::watched::ProgressFacts;
 use crate::status::Trouble;
@@ -138,13 +137,8 @@ impl Wishes<'_> {
         if self.flags & !all != 0 {
             return Err(Trouble::argument(format!("unknown flags {:#x}", self.flags & !all)));
         }
-        if let Some(suffix) = self.suffix {
-            let suffix = suffix.as_os_str();
-            // A C string contains no zero byte.
-            if suffix.is_empty() || suffix.as_bytes().contains(&b'/') {
-                return Err(Trouble::argument("a suffix has at least one character and no slash"));
-            }
-        }
+        let names = self.suffix.map(SealedNames::new).transpose();
+        let names = names.map_err(|error| Trouble::argument(error.to_string()))?;
         let max_cpu = match self.max_cpu {
             0 => None,
             1..=100 => Some(self.max_cpu as u8),
@@ -156,15 +150,13 @@ impl Wishes<'_> {
         }
         let evener = evener.options(|options| {
             if self.memory > 0 {
-                options.memory = self.memory;
+                options.run.memory = self.memory;
             }
-            if let Some(suffix) = self.suffix {
-                options.suffix = suffix.as_os_str().to_owned();
-            }
+            options.tree.names = names.unwrap_or_default();
             for (flag, option) in FLAGS {
                 *option(options) = self.has(*flag);
             }
-            options.courtesy.most_cpu = max_cpu;
+            options.run.courtesy.most_cpu = max_cpu;
         });
         Ok(evener.build()?)
     }
@@ -223,18 +215,18 @@ const NO_COMPARISON: &str =
 type Place = fn(&mut Options) -> &mut bool;
 
 const FLAGS: &[(Flag, Place)] = &[
-    (Flag::RemoveSource, |options| &mut options.remove_source),
-    (Flag::Durable, |options| &mut options.durable),
-    (Flag::FollowSymlinks, |options| &mut options.follow_symlinks),
-    (Flag::KeepOwner, |options| &mut options.owner),
-    (Flag::KeepXattrs, |options| &mut options.xattrs),
-    (Flag::Sparse, |options| &mut options.sparse),
-    (Flag::DryRun, |options| &mut options.dry_run),
-    (Flag::MeasureTotal, |options| &mut options.measure_total),
-    (Flag::Background, |options| &mut options.courtesy.in_background),
-    (Flag::SkipChanging, |options| &mut options.skip_changing),
-    (Flag::InsecureModes, |options| &mut options.insecure_modes),
-    (Flag::OneFileSystem, |options| &mut options.one_file_system),
+    (Flag::RemoveSource, |options| &mut options.tree.remove_source),
+    (Flag::Durable, |options| &mut options.tree.durable),
+    (Flag::FollowSymlinks, |options| &mut options.tree.follow_symlinks),
+    (Flag::KeepOwner, |options| &mut options.tree.owner),
+    (Flag::KeepXattrs, |options| &mut options.tree.xattrs),
+    (Flag::Sparse, |options| &mut options.tree.sparse),
+    (Flag::DryRun, |options| &mut options.tree.dry_run),
+    (Flag::MeasureTotal, |options| &mut options.tree.measure_total),
+    (Flag::Background, |options| &mut options.run.courtesy.in_background),
+    (Flag::SkipChanging, |options| &mut options.tree.skip_changing),
+    (Flag::InsecureModes, |options| &mut options.tree.insecure_modes),
+    (Flag::OneFileSystem, |options| &mut options.tree.one_file_system),
 ];
 
 const DEFAULT_INTERVAL: Duration = Duration::from_millis(100);
@@ -250,7 +242,7 @@ mod tests {
             let flag = *flag as u32;
             assert_eq!((flag.count_ones(), seen & flag), (1, 0));
             seen |= flag;
-            let mut options = Options::new(Vec::new());
+            let mut options = Options::default();
             *option(&mut options) = true;
             let set = FLAGS.iter().filter(|(_, option)| *option(&mut options)).count();
             assert_eq!(set, 1);

@@ -2,10 +2,13 @@
 
 use std::ffi::{CString, c_char};
 use std::os::unix::ffi::OsStrExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::OnceLock;
 
-use facade::{Effort, Report};
+use facade::{Control, Effort, Failure, FileError, Operation, OperationError, Refusal, Report};
 
+use crate::boundary::words_of;
 use crate::status::{Status, Trouble};
 
 /// The report of an operation on files: numbers, the failed files, and everything as JSON.
@@ -68,6 +71,61 @@ pub struct FailureFacts {
     pub cause: *const c_char,
 }
 
+/// The end of an operation: its report, and the result of its call.
+pub(crate) struct Outcome {
+    pub(crate) report: ReportHandle,
+    pub(crate) verdict: Result<(), Trouble>,
+}
+
+impl Outcome {
+    /// Performs an operation. If it can't begin, or a panic ends it, there is a report all the
+    /// same: of what was done until then, as `control` has counted it.
+    pub(crate) fn of(
+        operation: Operation,
+        source: &Path,
+        control: &Control,
+        operate: impl FnOnce() -> Result<Report, OperationError>,
+    ) -> Outcome {
+        // Unwind safety: afterwards only the counts of `control` are read, which are atomic.
+        let result = catch_unwind(AssertUnwindSafe(operate));
+        let (failure, trouble) = match result.map(|it| it.or_else(OperationError::into_report)) {
+            Ok(Ok(report)) => {
+                let verdict = verdict(&report);
+                return Outcome { report: ReportHandle::new(report), verdict };
+            }
+            Ok(Err(failure)) => (failure.clone(), failure.into()),
+            Err(panic) => {
+                let words = words_of(&*panic);
+                let error = Refusal::Other(words.clone()).into();
+                let failure = Failure { path: source.to_owned(), error };
+                (failure, Trouble::new(Status::Internal, words))
+            }
+        };
+        let report = ReportHandle::new(broken_off(operation, control, failure));
+        Outcome { report, verdict: Err(trouble) }
+    }
+}
+
+/// The report of an operation that ended without one.
+fn broken_off(operation: Operation, control: &Control, failure: Failure) -> Report {
+    let progress = control.progress();
+    let mut report = Report::default();
+    operation.name().clone_into(&mut report.operation);
+    report.files = progress.completed_files;
+    report.bytes = progress.done_bytes;
+    report.interrupted = failure.error == FileError::Interrupted;
+    if !report.interrupted {
+        report.failures.push(failure);
+    }
+    report
+}
+
+/// The return value of the operation's call.
+fn verdict(report: &Report) -> Result<(), Trouble> {
+    let status = if report.interrupted { Status::Cancelled } else { Status::Incomplete };
+    report.shortfall().map_or(Ok(()), |message| Err(Trouble::new(status, message)))
+}
+
 impl ReportHandle {
     pub(crate) fn new(report: Report) -> ReportHandle {
         let failures = report.failures.iter().map(|failure| {
@@ -123,13 +181,6 @@ impl ReportHandle {
     pub(crate) fn json(&self) -> &CString {
         self.json.get_or_init(|| text(serde_json::to_string(&self.report).unwrap_or_default()))
     }
-
-    /// The return value of the operation's call.
-    pub(crate) fn verdict(&self) -> Result<(), Trouble> {
-        let report = &self.report;
-        let status = if report.interrupted { Status::Cancelled } else { Status::Incomplete };
-        report.shortfall().map_or(Ok(()), |message| Err(Trouble::new(status, message)))
-    }
 }
 
 fn facts(list: &[(CString, CString)], index: usize, what: &str) -> Result<FailureFacts, Trouble> {
@@ -148,4 +199,32 @@ fn sum(report: &Report, figure: fn(&Effort) -> Option<u64>) -> u64 {
 
 fn text(text: String) -> CString {
     CString::new(text.replace('\0', "\u{FFFD}")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(operate: impl FnOnce() -> Result<Report, OperationError>) -> (Summary, Trouble) {
+        let control = Control::default();
+        let source = Path::new("tree");
+        let Outcome { report, verdict } =
+            Outcome::of(Operation::Encrypt, source, &control, operate);
+        assert!(report.json().to_str().unwrap().contains("\"operation\":\"encrypt\""));
+        (report.summary(), verdict.unwrap_err())
+    }
+
+    #[test]
+    fn every_end_has_a_report() {
+        let failure = |error| Failure { path: "tree".into(), error };
+        let refused = || Err(failure(Refusal::NeitherFileNorTree.into()).into());
+        let (summary, trouble) = outcome(refused);
+        assert_eq!((summary.failures, summary.success, trouble.status), (1, 0, Status::File));
+        let (summary, trouble) = outcome(|| Err(failure(FileError::Interrupted).into()));
+        assert_eq!((summary.failures, summary.interrupted), (0, 1));
+        assert_eq!(trouble.status, Status::Cancelled);
+        let (summary, trouble) = outcome(|| panic!("the wheel fell off"));
+        assert_eq!((summary.failures, summary.success, trouble.status), (1, 0, Status::Internal));
+        assert!(trouble.message.contains("the wheel fell off"));
+    }
 }

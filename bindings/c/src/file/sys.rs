@@ -5,9 +5,10 @@ use std::mem::MaybeUninit;
 use std::path::Path;
 use std::sync::Arc;
 
-use facade::{Control, Operation, OperationError, shown};
+use facade::{Control, Operation, shown};
 
 use super::options::Wishes;
+use super::report::Outcome;
 use super::watched::{ProgressFacts, watched};
 use super::{FailureFacts, FileKeyHandle, FileOptions, ReportHandle, Summary};
 use crate::boundary::sys::{
@@ -183,8 +184,10 @@ pub unsafe extern "C" fn evener_unseal(
 /// until it is complete. `options` may be NULL.
 ///
 /// If files fail, they are listed in the report, all others are done, and the status is
-/// `EVENER_STATUS_INCOMPLETE`. `report` gets the report with any status, or NULL if there is none;
-/// free it with `evener_report_free`. `report` itself may be NULL.
+/// `EVENER_STATUS_INCOMPLETE`. `report` gets the report whatever the status: that of an operation
+/// that could not begin, was cancelled or met a bug says what was done until then, and why it
+/// ended. It gets NULL only if the arguments, options or engines can't be used, so that nothing was
+/// tried. Free it with `evener_report_free`. `report` itself may be NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn evener_encrypt_path(
     key: Option<&FileKeyHandle>,
@@ -318,22 +321,22 @@ unsafe fn process(
     let contradictory = |reason| Trouble::new(Status::File, format!("{}: {reason}", shown(source)));
     let existing = wishes.existing().map_err(contradictory)?;
     let evener = evener.with_options(|options| {
-        options.control = Arc::clone(&control);
-        options.existing = existing;
+        options.run.control = Arc::clone(&control);
+        options.tree.existing = existing;
     });
-    let operate = || evener.process(operation, source, target);
-    let result = match options.and_then(|given| Some((given.progress?, given.user_data))) {
-        Some((progress, user_data)) => {
-            // SAFETY: the caller gave a function of this type, for calls with this pointer.
-            let ask = |facts: &ProgressFacts| unsafe { progress(facts, user_data) } == 0;
-            watched(&control, wishes.interval(), ask, operate)?
-        }
-        None => operate(),
-    };
-    let handle = ReportHandle::new(result.or_else(OperationError::into_report)?);
-    let verdict = handle.verdict();
+    let operate =
+        || Outcome::of(operation, source, &control, || evener.process(operation, source, target));
+    let Outcome { report, verdict } =
+        match options.and_then(|given| Some((given.progress?, given.user_data))) {
+            Some((progress, user_data)) => {
+                // SAFETY: the caller gave a function of this type, for calls with this pointer.
+                let ask = |facts: &ProgressFacts| unsafe { progress(facts, user_data) } == 0;
+                watched(&control, wishes.interval(), ask, operate)?
+            }
+            None => operate(),
+        };
     if let Some(place) = place {
-        *place = Some(Box::new(handle));
+        *place = Some(Box::new(report));
     }
     verdict
 }

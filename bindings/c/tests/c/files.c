@@ -136,6 +136,39 @@ static int tell(const evener_progress *progress, void *user_data)
     return told->answer;
 }
 
+/* Stops once files were done. */
+static int stop_after_some(const evener_progress *progress, void *user_data)
+{
+    (void)user_data;
+    return progress->done_files >= 1;
+}
+
+/* What was stopped midway has done some files, and its report counts them. */
+static void stopped_midway(evener_file_key *key, const char *directory)
+{
+    enum { FILES = 1000 };
+    CHECK(mkdir(in(directory, "many"), 0700) == 0);
+    char path[4096];
+    for (int number = 0; number < FILES; number++) {
+        snprintf(path, sizeof path, "%s/many/%d", directory, number);
+        write_file(path, "a letter");
+    }
+    evener_options options = {sizeof options};
+    options.workers = 1;
+    options.progress_interval = 1;
+    options.progress = stop_after_some;
+    evener_report *report;
+    evener_status status = evener_encrypt_path(key, in(directory, "many"),
+                                               in(directory, "stopped"), &options, &report);
+    CHECK(status == EVENER_STATUS_CANCELLED);
+    evener_summary summary = {sizeof summary};
+    OK(evener_report_summary(report, &summary));
+    CHECK(summary.interrupted == 1 && summary.success == 0);
+    CHECK(summary.files >= 1 && summary.files <= FILES);
+    CHECK(strstr(evener_report_json(report), "\"interrupted\":true"));
+    evener_report_free(report);
+}
+
 static void a_tree_comes_back(const char *directory)
 {
     CHECK(mkdir(in(directory, "tree"), 0700) == 0);
@@ -251,7 +284,15 @@ static void a_tree_comes_back(const char *directory)
     EXPECT(EVENER_STATUS_INVALID_ARGUMENT,
            evener_verify_path(key, in(directory, "sealed"), &options, &report));
     CHECK(report == NULL);
+    options.flags = 0;
+    /* What could not begin has a report too. */
     EXPECT(EVENER_STATUS_FILE, evener_verify_path(key, in(directory, "absent"), NULL, &report));
+    OK(evener_report_summary(report, &summary));
+    CHECK(summary.files == 0 && summary.failures == 1 && summary.success == 0);
+    OK(evener_report_failure(report, 0, &failure));
+    CHECK(strstr(failure.path, "absent"));
+    evener_report_free(report);
+    stopped_midway(key, directory);
     EXPECT(EVENER_STATUS_INVALID_ARGUMENT, evener_verify_path(NULL, directory, NULL, NULL));
     EXPECT(EVENER_STATUS_INVALID_ARGUMENT, evener_encrypt_path(key, directory, NULL, NULL, NULL));
     evener_file_key_free(key);

@@ -75,8 +75,8 @@ impl Decrypt {
 
     fn plan(mut self, signals: &Signals) -> Result<Plan, Trouble> {
         let operation = Operation::Decrypt;
-        let (paths, suffix) = (self.paths, self.choosing.suffix());
-        let mut route = Route::find(operation, paths, suffix, &self.telling)?;
+        let names = self.choosing.names();
+        let mut route = Route::find(operation, self.paths, &names, &self.telling)?;
         self.keys.complete()?;
         route.first().check_stdin(&self.keys.that_read_stdin())?;
         self.writing.check(operation, &route)?;
@@ -113,17 +113,19 @@ impl Decrypt {
         warnings.extend(keyholder.warnings());
         warnings.extend(self.writing.warning(evener.key_ring(), false));
         let is_shown = route.first().target == Some(Place::Pipe) && output().is_terminal();
-        let only_text = is_shown && !self.force;
+        if is_shown && !self.force {
+            route.show_only_text();
+        }
         let insecure_modes = self.insecure_modes;
         let (choosing, part, writing) = (self.choosing, self.part, self.writing);
         Plan::new(operation, evener, route, warnings, |options| {
-            options.base64 = armour;
-            options.only_text = only_text;
-            options.insecure_modes = insecure_modes;
-            key_files.iter().for_each(|path| options.protected.add(path));
+            options.stream.base64 = armour;
+            options.stream.insecure_modes = insecure_modes;
+            options.tree.insecure_modes = insecure_modes;
+            key_files.iter().for_each(|path| options.protect(path));
             writing.apply(options);
-            choosing.apply(options)?;
-            part.apply(options)
+            choosing.apply(&mut options.tree)?;
+            part.apply(&mut options.tree)
         })
     }
 }

@@ -81,8 +81,8 @@ impl Encrypt {
 
     fn plan(mut self, signals: &Signals) -> Result<Plan, Trouble> {
         let operation = Operation::Encrypt;
-        let (paths, suffix) = (self.paths, self.choosing.suffix());
-        let mut route = Route::find(operation, paths, suffix, &self.telling)?;
+        let names = self.choosing.names();
+        let mut route = Route::find(operation, self.paths, &names, &self.telling)?;
         self.keys.complete()?;
         route.first().check_stdin(&self.keys.that_read_stdin())?;
         let armour = self.keys.openssl.armour();
@@ -101,7 +101,7 @@ impl Encrypt {
         let asks = key.is_some() || origins.key_command.is_some();
         let exposure = &origins.exposure;
         let keyholder = Keyholder::new(signals, Some(identities), passphrase, exposure, asks)?;
-        let sealing = sealing(&self.keys, route.key_place(suffix), &keyholder)?;
+        let sealing = sealing(&self.keys, route.key_place(&names), &keyholder)?;
         let recipe = sealing.ring.primary();
         let has_many_files = route.has_many_files();
         let is_key_stream = !matches!(recipe.cipher().mode(), Mode::Ecb | Mode::Cbc);
@@ -116,6 +116,10 @@ impl Encrypt {
         }
         let key_is_fresh = sealing.fresh.is_some();
         let head = sealing.head;
+        // A device or a FIFO gets the key at its head.
+        if !head.is_empty() && !self.writing.dry_run && !self.writing.remove_source {
+            route.take_as_streams("--recipient")?;
+        }
         let fresh_key = match sealing.fresh {
             Some(fresh) if self.writing.dry_run => {
                 fresh.check()?;
@@ -133,13 +137,13 @@ impl Encrypt {
         let (choosing, writing) = (self.choosing, self.writing);
         let skip_changing = self.skip_changing;
         let plan = Plan::new(operation, evener, route, warnings, |options| {
-            options.key_is_fresh = key_is_fresh;
-            options.skip_changing = skip_changing;
-            options.head = head;
-            options.base64 = armour;
-            key_files.iter().for_each(|path| options.protected.add(path));
+            options.tree.program.key_is_fresh = key_is_fresh;
+            options.tree.skip_changing = skip_changing;
+            options.stream.head = head;
+            options.stream.base64 = armour;
+            key_files.iter().for_each(|path| options.protect(path));
             writing.apply(options);
-            choosing.apply(options)
+            choosing.apply(&mut options.tree)
         })?;
         Ok(Plan { fresh_key, reused_key: sealing.reused, said: sealing.said, ..plan })
     }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use evener::{Failure, Listing, Options, list};
+use evener::{Failure, Listing, TreeOptions, list};
 
 use crate::document::print_json;
 use crate::ends::Place;
@@ -100,7 +100,7 @@ impl List {
         for warning in keyholder.warnings().iter().filter(|_| !self.quiet) {
             complain(&format_args!("warning: {warning}"));
         }
-        let mut options = Options::new(Vec::new());
+        let mut options = TreeOptions::default();
         self.choosing.clone().apply(&mut options)?;
         self.part.clone().apply(&mut options)?;
         Ok(list(&self.source, ring.as_ref(), &options)?)

@@ -65,10 +65,10 @@ impl Verify {
         warnings.extend(keyholder.warnings());
         let (choosing, part) = (self.choosing, self.part);
         Plan::new(operation, evener, Route::of_one(ends), warnings, |options| {
-            options.base64 = armour;
-            key_files.iter().for_each(|path| options.protected.add(path));
-            choosing.apply(options)?;
-            part.apply(options)
+            options.stream.base64 = armour;
+            key_files.iter().for_each(|path| options.protect(path));
+            choosing.apply(&mut options.tree)?;
+            part.apply(&mut options.tree)
         })
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use evener::engines::loads_foreign_code;
 use evener::gate::{Discipline, GateOptions, Scope, Turns, Wait};
-use evener::{Evener, KeyRing, Options, PolicyName};
+use evener::{Evener, KeyRing, PolicyName, RunSettings};
 use evener_cli::{streams, values as named};
 use zeroize::Zeroizing;
 
@@ -156,10 +156,10 @@ impl EngineOptions {
             evener = evener.on_wait(tell_of_wait);
         }
         let evener = evener.options(|options| {
-            options.memory = self.memory.unwrap_or(Options::DEFAULT_MEMORY);
-            options.policy = self.policy.map(Into::into);
-            options.courtesy.in_background = self.background;
-            options.courtesy.most_cpu = self.max_cpu;
+            options.run.memory = self.memory.unwrap_or(RunSettings::DEFAULT_MEMORY);
+            options.run.policy = self.policy.map(Into::into);
+            options.run.courtesy.in_background = self.background;
+            options.run.courtesy.most_cpu = self.max_cpu;
         });
         if !self.foreign().is_empty() {
             streams::keep_input();

@@ -1,14 +1,15 @@
 //! Options that select files and say how outputs are written.
 
-use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use evener::{Agree, Delete, Existing, KeyRing, Operation, Options, Selection, Update};
+use evener::{
+    Agree, Delete, Existing, KeyRing, Operation, Options, SealedNames, Selection, TreeOptions,
+    Update,
+};
 
-use super::values;
 use crate::deletion;
 use crate::ends::{Ends, Place};
 use crate::route::Route;
@@ -41,15 +42,15 @@ pub(crate) struct Choosing {
     /// Suffix that encrypting appends to file names and decrypting removes [default: .enc]
     #[arg(
         long,
-        value_parser = OsStringValueParser::new().try_map(values::suffix),
+        value_parser = OsStringValueParser::new().try_map(SealedNames::new),
         help_heading = "Trees"
     )]
-    suffix: Option<OsString>,
+    suffix: Option<SealedNames>,
 }
 
 impl Choosing {
-    pub(crate) fn suffix(&self) -> &OsStr {
-        self.suffix.as_deref().unwrap_or(Options::DEFAULT_SUFFIX.as_ref())
+    pub(crate) fn names(&self) -> SealedNames {
+        self.suffix.clone().unwrap_or_default()
     }
 
     /// Refuses options without effect: a choice among the files of a tree if there is none, and a
@@ -80,11 +81,11 @@ impl Choosing {
         }
     }
 
-    pub(crate) fn apply(self, options: &mut Options) -> Result<(), Trouble> {
+    pub(crate) fn apply(self, options: &mut TreeOptions) -> Result<(), Trouble> {
         options.selection = Selection::new(&self.include, &self.exclude)?;
         options.follow_symlinks = self.follow_symlinks;
         options.one_file_system = self.one_file_system;
-        options.suffix = self.suffix().to_owned();
+        options.names = self.names();
         Ok(())
     }
 }
@@ -109,7 +110,7 @@ impl Part {
         Err(Trouble::usage("--only chooses a part of a tree, so SRC is one tree"))
     }
 
-    pub(crate) fn apply(self, options: &mut Options) -> Result<(), Trouble> {
+    pub(crate) fn apply(self, options: &mut TreeOptions) -> Result<(), Trouble> {
         let selection = std::mem::take(&mut options.selection);
         let in_only = |error| Trouble::Usage(format!("--only {error}"));
         options.selection = selection.only(&self.only).map_err(in_only)?;
@@ -199,13 +200,15 @@ pub(crate) struct Writing {
 
 impl Writing {
     pub(crate) fn apply(self, options: &mut Options) {
-        options.existing = self.existing();
-        options.remove_source = self.remove_source;
-        options.durable = self.durable;
-        options.owner = self.owner;
-        options.xattrs = self.xattrs;
-        options.sparse = self.sparse;
-        options.dry_run = self.dry_run;
+        options.stream.overwrite = self.overwrite;
+        options.stream.durable = self.durable;
+        options.tree.existing = self.existing();
+        options.tree.remove_source = self.remove_source;
+        options.tree.durable = self.durable;
+        options.tree.owner = self.owner;
+        options.tree.xattrs = self.xattrs;
+        options.tree.sparse = self.sparse;
+        options.tree.dry_run = self.dry_run;
     }
 
     fn existing(&self) -> Existing {

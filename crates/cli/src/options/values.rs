@@ -1,6 +1,5 @@
 //! Values of options.
 
-use std::ffi::OsString;
 use std::fs;
 use std::str::FromStr;
 use std::time::Duration;
@@ -116,14 +115,6 @@ fn group_in(groups: &str, name: &str) -> Option<u32> {
         let mut fields = line.split(':');
         (fields.next() == Some(name)).then(|| fields.nth(1)?.parse().ok())?
     })
-}
-
-/// A file name's suffix.
-pub(crate) fn suffix(text: OsString) -> Result<OsString, &'static str> {
-    if text.is_empty() || text.as_encoded_bytes().contains(&b'/') {
-        return Err("a suffix has at least one character and no slash");
-    }
-    Ok(text)
 }
 
 /// OpenSSL counts them in a C `int`.

@@ -65,7 +65,7 @@ impl Progress {
     /// of progress alone.
     pub(crate) fn hearing(self: &Arc<Progress>, mut plan: Plan) -> Plan {
         if let Some(file) = self.lines.as_ref().and_then(Lines::file) {
-            let evener = plan.evener.with_options(|options| options.protected.add(file));
+            let evener = plan.evener.with_options(|options| options.protect(file));
             plan = Plan { evener, ..plan };
         }
         if self.files.is_none() && !(self.tells_files && self.lines.is_some()) {
@@ -73,7 +73,7 @@ impl Progress {
         }
         let progress = self.clone();
         let evener = plan.evener.with_options(|options| {
-            options.listener = Some(Arc::new(move |path, outcome| {
+            options.run.listener = Some(Arc::new(move |path, outcome| {
                 if let Some(files) = &progress.files {
                     files.tell(path, outcome);
                 }

@@ -1,6 +1,5 @@
 //! From one place to another, by all workers.
 
-use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -18,17 +17,17 @@ use crate::seal::{
 };
 use crate::seats::{self, Accounts};
 use crate::selection::Watch;
-use crate::tree::{no_target_name, target_name};
 use crate::{
-    Contradiction, Failure, FileError, KeyRing, Operation, OperationError, Options, Report,
-    contradictions,
+    Contradiction, Control, Failure, FileError, KeyRing, MalformedPath, Operation, OperationError,
+    Refusal, Report, RunSettings, TransferOptions, contradictions,
 };
 
-/// Encrypts, decrypts or verifies the objects of a place into another. Their names are kept, with
-/// [`Options::suffix`] added or stripped. `store` is `None` exactly for [`Operation::Verify`].
+/// Encrypts, decrypts or verifies the objects of a place into another. Their names are kept, and
+/// sealed or opened as [`TransferOptions::names`] says. `store` is `None` exactly for
+/// [`Operation::Verify`].
 ///
 /// An object appears in the store when it is complete, and plaintext only after it was
-/// authenticated. Options that only apply to files on disks are refused or have no effect.
+/// authenticated.
 ///
 /// # Errors
 /// [`OperationError::Incomplete`] when objects failed; all others are done.
@@ -38,48 +37,41 @@ pub fn transfer(
     keys: &KeyRing,
     origin: &dyn Origin,
     store: Option<&dyn Store>,
-    options: &Options,
+    run: &RunSettings,
+    options: &TransferOptions,
 ) -> Result<Report, OperationError> {
     let started = Instant::now();
     let fail = |error| Failure { path: PathBuf::new(), error };
     let (cipher, direction) = (keys.primary().cipher(), operation.direction());
-    contradictions::in_places(options).map_err(fail)?;
+    contradictions::in_run(run).map_err(fail)?;
     if store.is_some() == (operation == Operation::Verify) {
         return Err(fail(Contradiction::TransferStore.into()).into());
     }
-    let able = seats::able(options, cipher, direction).map_err(fail)?;
+    let able = seats::able(run, cipher, direction).map_err(fail)?;
     let abilities = store.map_or(Abilities::QUICK, Store::abilities);
     let requests = [origin.abilities().requests(), abilities.requests()];
     let requests = requests.into_iter().filter(|most| *most > 1).min().unwrap_or(1);
     let mut seats = seats_for(&able, requests);
-    let order =
-        abilities.part().map(|part| order(options.memory, part)).transpose().map_err(fail)?;
+    let order = abilities.part().map(|part| order(run.memory, part)).transpose().map_err(fail)?;
     // Of each short object, a store that takes parts holds a third buffer.
-    let memory = if order.is_some() { options.memory / 3 } else { options.memory };
+    let memory = if order.is_some() { run.memory / 3 } else { run.memory };
     seats.truncate(affordable_workers(memory, keys));
-    let options = match requests {
-        1 => Cow::Borrowed(options),
-        // The time of a call says nothing about an engine.
-        _ => Cow::Owned(Options {
-            policy: options.policy.clone().or_else(|| Some(Arc::new(PolicyName::Pull))),
-            ..options.clone()
-        }),
-    };
     let work = Transfer {
         operation,
         keys,
         origin,
         store,
         part: abilities.part(),
-        options: &options,
-        record: Record::new(&options, Path::new("")),
+        options,
+        control: &run.control,
+        record: Record::new(run, Path::new("")),
         selection: options.selection.watch(),
     };
     let accounts = Accounts::open(&seats);
     let request = Request {
         operation,
         keys,
-        control: &options.control,
+        control: &run.control,
         seats: &seats,
         memory,
         length: None,
@@ -87,8 +79,12 @@ pub fn transfer(
         order,
     };
     let sealer = Sealer::new(&work, &request);
-    let run = options.run(cipher, direction, QUEUED_TASKS);
-    let statistics = evener_pipeline::run(&seats, &run, &sealer, |queue| {
+    let mut run_options = run.options(cipher, direction, QUEUED_TASKS);
+    // The time of a call says nothing about an engine.
+    if requests > 1 && run.policy.is_none() {
+        run_options.policy = Arc::new(PolicyName::Pull);
+    }
+    let statistics = evener_pipeline::run(&seats, &run_options, &sealer, |queue| {
         work.walk(requests > 1, &sealer.feed(queue));
     });
     let unverified = sealer.unverified();
@@ -104,7 +100,7 @@ pub fn transfer(
     accounts.settle(&mut report);
     report.add_doubts(unverified.files.into_iter());
     report.add_unnamed_doubts(Path::new(""), unverified.unnamed);
-    report.interrupted |= options.control.is_stopped();
+    report.interrupted |= run.control.is_stopped();
     report.seconds = started.elapsed().as_secs_f64();
     report.into_result()
 }
@@ -136,7 +132,8 @@ struct Transfer<'a> {
     origin: &'a dyn Origin,
     store: Option<&'a dyn Store>,
     part: Option<usize>,
-    options: &'a Options,
+    options: &'a TransferOptions,
+    control: &'a Control,
     record: Record<'a>,
     selection: Watch<'a>,
 }
@@ -155,7 +152,7 @@ impl Transfer<'_> {
     /// same worker, and the longest objects, as far as seen, come first.
     fn walk(&self, is_slow: bool, feed: &Feed<'_, Self>) {
         let mut entries = self.origin.walk();
-        while !self.options.control.is_stopped() {
+        while !self.control.is_stopped() {
             let mut seen: Vec<Entry> = Vec::new();
             let mut number = 0;
             for entry in entries.by_ref().take(SEEN_AT_ONCE) {
@@ -182,31 +179,27 @@ impl Transfer<'_> {
 
     /// An object to be done; `None` if it is left out.
     fn item(&self, entry: Entry) -> Option<Item> {
-        let output = self.name_of_output(&entry.name);
-        let plain = match self.operation {
-            Operation::Encrypt => Some(&entry.name),
-            Operation::Decrypt | Operation::Verify => output.as_ref(),
-        };
-        if !self.selection.takes_file(plain.unwrap_or(&entry.name).path()) {
+        let (path, names) = (entry.name.path(), &self.options.names);
+        let file = path.file_name().unwrap_or_default();
+        let plain = path.with_file_name(names.plain(self.operation, file));
+        if !self.selection.takes_file(&plain) {
             return None;
         }
-        let Some(output) = output else {
-            let file = entry.name.path().file_name().unwrap_or_default();
-            let reason = no_target_name(file, &self.options.suffix).to_string();
-            self.record.left_out(entry.name.path(), reason);
-            return None;
+        let output = names.output(self.operation, file);
+        let named = |output| {
+            let refused = |error: MalformedPath| Refusal::Other(error.to_string()).into();
+            Name::new(path.with_file_name(output)).map_err(refused)
         };
-        Some(Item { entry: Arc::new(entry), output, changes: 0 })
+        match output.and_then(named) {
+            Ok(output) => Some(Item { entry: Arc::new(entry), output, changes: 0 }),
+            Err(reason) => {
+                self.record.left_out(path, reason.to_string());
+                None
+            }
+        }
     }
 
-    /// The name of an object's output; `None` when a sealed object does not have the suffix.
-    fn name_of_output(&self, name: &Name) -> Option<Name> {
-        let file = name.path().file_name()?;
-        let output = target_name(self.operation, file, &self.options.suffix)?;
-        Name::new(name.path().with_file_name(output)).ok()
-    }
-
-    /// With `Existing::Resume`: returns whether an object's output is complete, by its length and
+    /// To resume: returns whether an object's output is complete, by its length and
     /// its key.
     fn is_complete(
         &self,
@@ -215,7 +208,7 @@ impl Transfer<'_> {
         room: Room<'_>,
         worker: &mut Worker<'_>,
     ) -> Result<bool, SegmentError> {
-        let Some(store) = self.store.filter(|_| self.options.existing.resumes()) else {
+        let Some(store) = self.store.filter(|_| self.options.resume) else {
             return Ok(false);
         };
         let Some(there) = store.look(&item.output).map_err(FileError::from)? else {
@@ -271,8 +264,9 @@ impl Transfer<'_> {
     }
 
     fn into_report(self, report: &mut Report) {
-        let suffix = Some(&*self.options.suffix).filter(|_| self.operation != Operation::Encrypt);
-        if !self.options.control.is_stopped() {
+        let suffix =
+            Some(self.options.names.suffix()).filter(|_| self.operation != Operation::Encrypt);
+        if !self.control.is_stopped() {
             for reason in self.selection.notices(suffix) {
                 self.record.notice(Path::new(""), reason);
             }
@@ -322,11 +316,8 @@ impl Objects for Transfer<'_> {
         let room_for = room.input.len() as u64;
         let is_long = item.entry.length.is_some_and(|length| length > room_for);
         let is_read_later = is_long && self.operation == Operation::Encrypt;
-        let first: &mut [u8] = if self.options.existing.resumes() || is_read_later {
-            &mut []
-        } else {
-            &mut *room.input
-        };
+        let first: &mut [u8] =
+            if self.options.resume || is_read_later { &mut [] } else { &mut *room.input };
         let (blob, read) = self.origin.open(&item.entry.name, first).map_err(FileError::from)?;
         let source = Reading(blob);
         let read = read.min(usize::try_from(source.length()).unwrap_or(usize::MAX));
@@ -351,8 +342,7 @@ impl Objects for Transfer<'_> {
             }
             Operation::Decrypt | Operation::Verify => source.length(),
         };
-        let object =
-            NewObject { name: &item.output, replaces: self.options.existing.overwrites(), longest };
+        let object = NewObject { name: &item.output, replaces: self.options.overwrite, longest };
         let assembly = Assembly::new(store.begin(&object)?, self.part, longest)?;
         Ok(Some(Writing(Mutex::new(Ok(assembly)))))
     }
@@ -378,7 +368,7 @@ impl Objects for Transfer<'_> {
 
     fn again(&self, item: &Item, error: &FileError) -> Option<Item> {
         let has_changed = *error == FileError::Place(Fault::Changed);
-        let may = has_changed && item.changes < MOST_REPEATS && !self.options.control.is_stopped();
+        let may = has_changed && item.changes < MOST_REPEATS && !self.control.is_stopped();
         may.then(|| Item { changes: item.changes + 1, ..item.clone() })
     }
 

@@ -37,8 +37,8 @@ use crate::output::Outputs;
 use crate::seal::{SegmentError, bytes_to_prepare, opens};
 use crate::seats::Accounts;
 use crate::{
-    Failure, FileError, FileOutcome, KeyRing, Notice, Operation, OperationError, Options, Refusal,
-    Report, contradictions, seats,
+    Failure, FileError, FileOutcome, KeyRing, Notice, Operation, OperationError, Refusal, Report,
+    RunSettings, StreamOptions, contradictions, seats,
 };
 
 pub use self::base64::Base64;
@@ -83,6 +83,8 @@ pub enum StreamTarget<'t> {
     /// An open descriptor, such as standard output. Plaintext is written to it only after its
     /// chunks were authenticated; a later failure can't call it back.
     Descriptor(OwnedFd),
+    /// A descriptor of a terminal, which gets only text: bytes that would command it are an error.
+    Terminal(OwnedFd),
     /// A file, which gets its name when it is complete; or a device or FIFO, which is written to
     /// like a descriptor.
     File(PathBuf),
@@ -97,6 +99,7 @@ impl fmt::Debug for StreamTarget<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             StreamTarget::Descriptor(_) => "StreamTarget::Descriptor",
+            StreamTarget::Terminal(_) => "StreamTarget::Terminal",
             StreamTarget::File(_) => "StreamTarget::File",
             StreamTarget::Writer(_) => "StreamTarget::Writer",
             StreamTarget::Nowhere => "StreamTarget::Nowhere",
@@ -109,37 +112,38 @@ impl fmt::Debug for StreamTarget<'_> {
 /// # Errors
 /// [`OperationError::Incomplete`] when it failed later: its report has the failure, with the path
 /// `-` for a descriptor. [`OperationError::NotBegun`] when it could not begin: an end can't be
-/// opened, no engine supports the cipher, one chunk takes more memory than is allowed, or the
-/// options apply only to trees.
+/// opened, no engine supports the cipher, or one chunk takes more memory than is allowed.
 pub fn process_stream(
     operation: Operation,
     keys: &KeyRing,
     source: StreamSource<'_>,
     target: StreamTarget<'_>,
-    options: &Options,
+    run: &RunSettings,
+    options: &StreamOptions,
 ) -> Result<Report, OperationError> {
     let fail = |error| Failure { path: source.name(), error };
-    contradictions::in_stream(options).map_err(fail)?;
-    run(operation, keys, source, target, options)?.into_result()
+    contradictions::in_run(run).map_err(fail)?;
+    perform(operation, keys, source, target, run, options)?.into_result()
 }
 
-/// As [`process_stream`], but accepts options that do not apply to streams, and returns a report
-/// for failures too.
-pub(crate) fn run(
+/// As [`process_stream`], but returns a report for failures too.
+pub(crate) fn perform(
     operation: Operation,
     keys: &KeyRing,
     source: StreamSource<'_>,
     target: StreamTarget<'_>,
-    options: &Options,
+    run: &RunSettings,
+    options: &StreamOptions,
 ) -> Result<Report, Failure> {
     let started = Instant::now();
     let name = source.name();
     let fail = |error| Failure { path: name.clone(), error };
     let cipher = keys.primary().cipher();
-    let seats = seats::able(options, cipher, operation.direction()).map_err(fail)?;
+    let seats = seats::able(run, cipher, operation.direction()).map_err(fail)?;
     let is_named = matches!(source, StreamSource::File(_) | StreamSource::Opened(..));
     let mut input = open(source).map_err(fail)?;
-    let outputs = Outputs::new(operation, (options.existing.overwrites(), false), options);
+    let outputs =
+        Outputs::new(operation, options.overwrite, false, &options.protected, &run.control);
     let mut sink = Sink::open(target, &outputs, input.descriptor())?;
     if let (Direction::Encrypt, Some(form)) = (operation.direction(), options.base64) {
         sink = sink.encoding(form);
@@ -147,16 +151,13 @@ pub(crate) fn run(
     if operation == Operation::Decrypt && !options.insecure_modes {
         sink.refuse_exposed()?;
     }
-    if options.only_text {
-        sink = sink.only_text();
-    }
     // A redirection may deliver anything; a named file must be read in one state.
     let named = |input: &Opened<'_>| match input.descriptor().filter(|_| is_named) {
         Some(file) => state_of_file(file),
         None => Ok(None),
     };
     let before = named(&input).map_err(fail)?;
-    options.control.found(1, 0);
+    run.control.found(1, 0);
 
     let mut report = Report {
         operation: operation.name().to_owned(),
@@ -165,20 +166,20 @@ pub(crate) fn run(
         ..Report::default()
     };
     let write = |bytes: &[u8], offset| sink.write_all(bytes, offset);
-    let mut stream = Stream { operation, keys, options, write: &write, report: &mut report };
-    let result = stream.run(&seats, input.input()).and_then(|()| {
+    let mut stream = Stream { operation, keys, run, options, write: &write, report: &mut report };
+    let result = stream.work(&seats, input.input()).and_then(|()| {
         if before.is_some() && named(&input)? != before {
             return Err(FileError::Changed);
         }
         sink.finish()?;
-        sink.publish(&outputs, options)
+        sink.publish(&outputs, options.durable)
     });
     let engines: Vec<_> = report.retired.iter().map(|retired| retired.engine.clone()).collect();
     report.add_doubts(engines.into_iter().map(|engine| (engine, name.clone())));
     match result {
         Ok(()) => {
-            options.control.completed_file();
-            if let Some(listener) = &options.listener {
+            run.control.completed_file();
+            if let Some(listener) = &run.listener {
                 listener(&name, FileOutcome::Done);
             }
             report.files = 1;
@@ -186,7 +187,7 @@ pub(crate) fn run(
         Err(error @ FileError::Memory { .. }) => return Err(fail(error)),
         Err(FileError::Interrupted) => {}
         Err(error) => {
-            options.control.done_files(1);
+            run.control.done_files(1);
             report.failures.push(fail(error));
         }
     }
@@ -200,7 +201,7 @@ pub(crate) fn run(
         );
         report.notices.push(Notice { path: name.clone(), reason });
     }
-    report.interrupted = options.control.is_stopped();
+    report.interrupted = run.control.is_stopped();
     report.seconds = started.elapsed().as_secs_f64();
     Ok(report)
 }
@@ -209,13 +210,14 @@ pub(crate) fn run(
 struct Stream<'a> {
     operation: Operation,
     keys: &'a KeyRing,
-    options: &'a Options,
+    run: &'a RunSettings,
+    options: &'a StreamOptions,
     write: &'a WriteAll<'a>,
     report: &'a mut Report,
 }
 
 impl<'a> Stream<'a> {
-    fn run<'i>(
+    fn work<'i>(
         &mut self,
         seats: &[std::sync::Arc<dyn evener_core::Engine>],
         input: Input<'i>,
@@ -224,8 +226,8 @@ impl<'a> Stream<'a> {
         'a: 'i,
     {
         let direction = self.operation.direction();
-        let options = self.options;
-        let mut reader = Reader::new(input, &options.control);
+        let run = self.run;
+        let mut reader = Reader::new(input, &run.control);
         if direction == Direction::Decrypt && self.options.base64.is_some() {
             reader = reader.decode();
         }
@@ -245,9 +247,9 @@ impl<'a> Stream<'a> {
         };
         let header = header.as_ref().map(|header| [&self.options.head, header.bytes()].concat());
         let sequencer = Sequencer::new(self.write, &header.unwrap_or_default())?;
-        let pool = Pool::new(&file, direction, self.options.memory, crews[0])?;
-        let work = StreamWork::new(&file, direction, &pool, &sequencer, self.options);
-        let run_options = self.options.run(file.cipher(), direction, pool.pieces());
+        let pool = Pool::new(&file, direction, run.memory, crews[0])?;
+        let work = StreamWork::new(&file, direction, &pool, &sequencer, &run.control);
+        let run_options = run.options(file.cipher(), direction, pool.pieces());
         let accounts = Accounts::open(seats);
         let mut cut = Cut::default();
         for crew in crews {
@@ -275,7 +277,7 @@ impl<'a> Stream<'a> {
         seats: &[std::sync::Arc<dyn evener_core::Engine>],
     ) -> Result<FileCipher, FileError> {
         let longest = bytes_to_prepare(self.keys);
-        if longest > self.options.memory as u64 / 2 {
+        if longest > self.run.memory as u64 / 2 {
             return Err(FileError::Memory { needed: longest.saturating_mul(2) });
         }
         let mut beginning = vec![0; longest as usize];
@@ -286,7 +288,7 @@ impl<'a> Stream<'a> {
             Candidates::One(file) => *file,
             Candidates::Several(candidates) => {
                 let on = (self.keys.primary().cipher(), self.operation.direction());
-                seats::before_a_run(self.options, seats, on, |worker| {
+                seats::before_a_run(self.run, seats, on, |worker| {
                     choose(&candidates, beginning, at_end, worker)
                 })?
             }

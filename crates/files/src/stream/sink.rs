@@ -20,14 +20,14 @@ use crate::naming::{behind_links, cant_open_directory, refuse_dangling, refuse_p
 use crate::output::{Output, Outputs};
 use crate::place::Fault;
 use crate::unkept::Unkept;
-use crate::{Failure, FileError, Options, Refusal};
+use crate::{Failure, FileError, Refusal};
 
 /// The end to which the sequencer writes.
 pub(super) struct Sink<'t> {
     end: End<'t>,
     /// For base64 output: the encoder, and the number of characters written.
     encoder: Option<Mutex<(Encoder, u64)>>,
-    /// True if only text may reach a descriptor.
+    /// True if only text may be written.
     only_text: bool,
 }
 
@@ -54,6 +54,10 @@ impl<'t> Sink<'t> {
                 let _ = rustix::pipe::fcntl_setpipe_size(&descriptor, PIPE_SIZE);
                 Ok(Sink::of(End::Descriptor(descriptor)))
             }
+            StreamTarget::Terminal(descriptor) => {
+                let sink = Sink::open(StreamTarget::Descriptor(descriptor), outputs, source)?;
+                Ok(Sink { only_text: true, ..sink })
+            }
             StreamTarget::File(path) if takes_a_stream(&path) => {
                 let opened = refuse_planted(&path).and_then(|()| open_as_it_is(&path, source));
                 let descriptor = opened.map_err(|error| Failure { path, error })?;
@@ -78,11 +82,6 @@ impl<'t> Sink<'t> {
         let wanted = Mode::from_raw_mode(MODE & !umask().unwrap_or(0o777));
         refuse_exposed(output.as_ref(), wanted)
             .map_err(|error| Failure { path: path.clone(), error })
-    }
-
-    /// Lets only text reach a descriptor.
-    pub(super) fn only_text(self) -> Sink<'t> {
-        Sink { only_text: true, ..self }
     }
 
     /// Writes base64 from now on.
@@ -147,10 +146,10 @@ impl<'t> Sink<'t> {
         }
     }
 
-    pub(super) fn publish(&self, outputs: &Outputs, options: &Options) -> Result<(), FileError> {
+    pub(super) fn publish(&self, outputs: &Outputs, durable: bool) -> Result<(), FileError> {
         let End::File(output, _) = &self.end else { return Ok(()) };
         let unkept = Unkept::default();
-        let sync = |file: BorrowedFd<'_>| match options.durable {
+        let sync = |file: BorrowedFd<'_>| match durable {
             true => retry_on_intr(|| rustix::fs::fsync(file))
                 .or_else(|errno| unkept.syncs.forgive(errno)),
             false => Ok(()),

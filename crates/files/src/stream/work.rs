@@ -11,7 +11,7 @@ use super::pool::{Buffers, Pool};
 use super::reader::Reader;
 use super::sequencer::{Finished, Sequencer};
 use crate::seal::{bytes_at_once, collect, explain, iv_after, last_block, parts};
-use crate::{FileError, Options, Refusal};
+use crate::{Control, FileError, Refusal};
 
 /// Part of a stream, with its place in it.
 pub(super) struct Piece {
@@ -40,7 +40,7 @@ pub(super) struct StreamWork<'a> {
     direction: Direction,
     pool: &'a Pool,
     sequencer: &'a Sequencer<'a>,
-    options: &'a Options,
+    control: &'a Control,
     /// The last ciphertext block written, for ciphers that chain when encrypting.
     chain: Mutex<Option<Iv>>,
     failure: Mutex<Option<FileError>>,
@@ -58,14 +58,14 @@ impl<'a> StreamWork<'a> {
         direction: Direction,
         pool: &'a Pool,
         sequencer: &'a Sequencer<'a>,
-        options: &'a Options,
+        control: &'a Control,
     ) -> StreamWork<'a> {
         StreamWork {
             file,
             direction,
             pool,
             sequencer,
-            options,
+            control,
             chain: Mutex::default(),
             failure: Mutex::default(),
             pieces: Mutex::default(),
@@ -91,7 +91,7 @@ impl<'a> StreamWork<'a> {
     pub(super) fn can_go_on(&self) -> bool {
         self.cause.lock().ignore_poison().is_some()
             && self.failure.lock().ignore_poison().is_none()
-            && !self.options.control.is_stopped()
+            && !self.control.is_stopped()
             && !self.is_done()
     }
 
@@ -103,7 +103,7 @@ impl<'a> StreamWork<'a> {
     /// The outcome of the stream.
     pub(super) fn result(&self) -> Result<(), FileError> {
         match self.failure.lock().ignore_poison().take() {
-            _ if self.options.control.is_stopped() => Err(FileError::Interrupted),
+            _ if self.control.is_stopped() => Err(FileError::Interrupted),
             Some(error) => Err(error),
             None if self.is_done() => Ok(()),
             None => Err(match self.cause.lock().ignore_poison().take() {
@@ -146,7 +146,7 @@ impl<'a> StreamWork<'a> {
     /// Buffers for the next piece, once there are some; `None` when the queue was stopped.
     fn buffers(&self, queue: &Queue<Piece>) -> Result<Option<Buffers>, FileError> {
         while !queue.is_stopped() {
-            if self.options.control.is_stopped() {
+            if self.control.is_stopped() {
                 return Err(FileError::Interrupted);
             }
             if let Some(buffers) = self.pool.take()? {
@@ -203,7 +203,7 @@ impl<'a> StreamWork<'a> {
         }
         processed?;
         let bytes = pieces.iter().map(|piece| piece.input_length as u64).sum();
-        self.options.control.has_processed(&worker.engine().description().name, bytes);
+        self.control.has_processed(&worker.engine().description().name, bytes);
         if let ([piece], [Ok(written)], true) = (&*pieces, &*written, is_chained) {
             let input = &piece.buffers.input[..piece.input_length];
             let output = &piece.buffers.output[..*written];

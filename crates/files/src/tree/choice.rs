@@ -10,18 +10,17 @@ use evener_keys::is_wrapped_key_in;
 use rustix::fs::{AtFlags, FileType, Stat, statat};
 
 use super::around::Around;
-use super::endpoints::{no_target_name, target_name};
 use super::mounts::is_mount_list_in;
 use super::walk::Entry;
 use crate::location::Location;
 use crate::selection::Watch;
 use crate::temporary::is_temporary_name;
-use crate::{FileError, Operation, Options, left_out};
+use crate::{FileError, Operation, TreeOptions, left_out};
 
 /// Everything on which the choice depends.
 pub(super) struct Choice<'a> {
     pub(super) operation: Operation,
-    pub(super) options: &'a Options,
+    pub(super) options: &'a TreeOptions,
     pub(super) selection: &'a Watch<'a>,
     /// The places that followed links must not lead to.
     pub(super) around: Option<&'a Around>,
@@ -72,11 +71,7 @@ impl Choice<'_> {
     /// The path that globs and paths are compared with: a file's path below the root, without the
     /// suffix that encryption appends.
     pub(super) fn plain_path(&self, location: &Location, name: &OsStr) -> PathBuf {
-        let stem = match self.operation {
-            Operation::Encrypt => None,
-            operation => target_name(operation, name, &self.options.suffix),
-        };
-        self.selection.path_of(location, stem.as_deref().unwrap_or(name))
+        self.selection.path_of(location, &self.options.names.plain(self.operation, name))
     }
 
     /// The name of a file's output.
@@ -100,8 +95,7 @@ impl Choice<'_> {
                 .is_ok_and(|status| self.options.protected.contains(&status));
             return Err((!is_used).then(|| left_out::WRAPPED_KEY.into()));
         }
-        let suffix = &self.options.suffix;
-        target_name(self.operation, name, suffix)
-            .ok_or_else(|| Some(no_target_name(name, suffix).to_string().into()))
+        let output = self.options.names.output(self.operation, name);
+        output.map_err(|error| Some(error.to_string().into()))
     }
 }

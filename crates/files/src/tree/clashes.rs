@@ -16,7 +16,6 @@ use rustix::io::Errno;
 use super::Operation;
 use super::descent::{Descent, Ways};
 use super::directory::Directory;
-use super::endpoints::target_name;
 use super::finish::Visited;
 use super::wanted::{beginning, look_up};
 use super::work::TreeWork;
@@ -79,7 +78,7 @@ impl TreeWork<'_> {
         let is_listed = |name: &OsStr| pair.there.kind(name).is_some();
         let mut outputs = Vec::new();
         for name in pair.wanted.names() {
-            let target = target_name(self.operation, name, &self.options.suffix);
+            let target = self.options.names.output(self.operation, name).ok();
             let Some(target) = target.filter(|_| self.takes(pair, name)) else { continue };
             if self.kind_of_source(pair, name)? == Some(FileType::RegularFile) {
                 outputs.push((name, target));
@@ -144,8 +143,8 @@ impl TreeWork<'_> {
     /// Finds outputs of two kinds that would be decrypted to one name.
     fn find_two_kinds(&self, pair: &Pair<'_>) -> Result<(), FileError> {
         for name in pair.wanted.names() {
-            let sealed = target_name(self.operation, name, &self.options.suffix);
-            let (Some(sealed), Some(plain)) = (sealed, pair.there.kind(name)) else { continue };
+            let sealed = self.options.names.output(self.operation, name);
+            let (Ok(sealed), Some(plain)) = (sealed, pair.there.kind(name)) else { continue };
             if pair.there.kind(&sealed) != Some(FileType::RegularFile) || !self.takes(pair, name) {
                 continue;
             }

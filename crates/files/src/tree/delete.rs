@@ -75,7 +75,7 @@ impl TreeWork<'_> {
             }
             return;
         }
-        if !self.options.control.asking(|| agree(&all)) {
+        if !self.run.control.asking(|| agree(&all)) {
             self.record.notice_of(path.to_owned(), "nothing was deleted");
             return;
         }

@@ -2,7 +2,6 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -21,7 +20,7 @@ use crate::naming::{
     refuse_planted_directory,
 };
 use crate::unfinished::is_empty;
-use crate::{Failure, FileError, Operation, Options, Refusal};
+use crate::{Failure, FileError, Operation, Refusal, TreeOptions};
 
 /// The user's two paths, resolved.
 pub(super) enum Endpoints {
@@ -36,7 +35,7 @@ impl Endpoints {
         (operation, metadata): (Operation, &Metadata),
         source: &Path,
         target: Option<&Path>,
-        options: &Options,
+        options: &TreeOptions,
     ) -> Result<Endpoints, Failure> {
         let status = statat(CWD, source, AtFlags::empty()).map_err(FileError::system("open it"));
         let status = status.map_err(at(source))?;
@@ -80,31 +79,6 @@ impl Endpoints {
     }
 }
 
-/// The name of a file's output; `None` when a sealed file does not have the suffix.
-pub(crate) fn target_name(operation: Operation, name: &OsStr, suffix: &OsStr) -> Option<OsString> {
-    match operation {
-        Operation::Encrypt => {
-            let mut target = name.to_owned();
-            target.push(suffix);
-            Some(target)
-        }
-        Operation::Decrypt | Operation::Verify => {
-            let stem = name.as_bytes().strip_suffix(suffix.as_bytes())?;
-            // The remainder of `..enc` is not a valid file name.
-            let is_name = !matches!(stem, b"" | b"." | b"..");
-            is_name.then(|| OsStr::from_bytes(stem).to_owned())
-        }
-    }
-}
-
-/// The reason that a sealed file has no [`target_name`].
-pub(crate) fn no_target_name(name: &OsStr, suffix: &OsStr) -> FileError {
-    match name.as_bytes().strip_suffix(suffix.as_bytes()) {
-        None => FileError::Suffix(shown(suffix).to_string()),
-        Some(_) => Refusal::NothingButSuffix(shown(suffix).to_string()).into(),
-    }
-}
-
 /// For `map_err`: a failure of what a path leads to.
 fn at(path: &Path) -> impl Fn(FileError) -> Failure + '_ {
     |error| Failure { path: path.to_owned(), error }
@@ -114,7 +88,7 @@ fn tree(
     source: &Path,
     status: &Stat,
     target: Option<&Path>,
-    (metadata, options): (&Metadata, &Options),
+    (metadata, options): (&Metadata, &TreeOptions),
 ) -> Result<Endpoints, Failure> {
     let opened = open_directory(source).map_err(at(source))?;
     let find = |target| {
@@ -135,11 +109,11 @@ fn find_target(
     status: &Stat,
     opened: &OwnedFd,
     target: &Path,
-    (metadata, options): (&Metadata, &Options),
+    (metadata, options): (&Metadata, &TreeOptions),
 ) -> Result<Option<Made>, FileError> {
-    let target = &match options.follow_target {
-        true => behind_links(target)?,
-        false => without_link(target)?,
+    let target = &match options.program.target_is_no_link {
+        false => behind_links(target)?,
+        true => without_link(target)?,
     };
     refuse_nested(source, (status, opened), target)?;
     match options.dry_run {
@@ -153,18 +127,17 @@ fn file(
     source: &Path,
     status: &Stat,
     target: Option<&Path>,
-    options: &Options,
+    options: &TreeOptions,
 ) -> Result<Endpoints, Failure> {
     refuse_source(source, status, options).map_err(at(source))?;
     let (source_directory, name) = split(source).map_err(at(source))?;
     let opened = open_directory(source_directory).map_err(at(source))?;
-    let suffixed = target_name(operation, name, &options.suffix);
+    let suffixed = options.names.output(operation, name);
     let (opened_target, output_name) = match target {
         None => (None, suffixed.unwrap_or_default()),
         Some(target) if target.is_dir() => {
             let opened = open_behind(target).map_err(at(target))?;
-            let lacking = || at(source)(no_target_name(name, &options.suffix));
-            (Some((opened, target.to_owned())), suffixed.ok_or_else(lacking)?)
+            (Some((opened, target.to_owned())), suffixed.map_err(at(source))?)
         }
         Some(target) => {
             let (opened, place, name) = open_above(target).map_err(at(target))?;
@@ -216,7 +189,7 @@ fn without_link(path: &Path) -> Result<PathBuf, FileError> {
 }
 
 /// Refuses a single file that must not be a source.
-fn refuse_source(source: &Path, status: &Stat, options: &Options) -> Result<(), FileError> {
+fn refuse_source(source: &Path, status: &Stat, options: &TreeOptions) -> Result<(), FileError> {
     if options.protected.contains(status) {
         return Err(Refusal::Protected.into());
     }
@@ -268,7 +241,7 @@ fn open_target(path: &Path) -> Result<OwnedFd, FileError> {
 fn make_directory(
     path: &Path,
     source: &Stat,
-    (metadata, options): (&Metadata, &Options),
+    (metadata, options): (&Metadata, &TreeOptions),
 ) -> Result<Made, FileError> {
     let mode = metadata.directory_mode(source);
     let inherited = inherited_at(path)?;
@@ -285,13 +258,13 @@ fn make_directory(
     if is_new {
         metadata.mark(directory.as_fd(), source);
     }
-    if is_new || options.target_is_new {
+    if is_new || options.program.target_is_new {
         let granted = metadata.settle(inherited, directory.as_fd(), source)?;
         if is_new && (mode.bits() & metadata.umask != 0 || at_first != mode) {
             metadata.widen(directory.as_fd(), mode & granted)?;
         }
     }
-    Made::of(directory, is_new || is_unfinished || options.target_is_new)
+    Made::of(directory, is_new || is_unfinished || options.program.target_is_new)
 }
 
 /// The attributes that a directory made at a path inherits from its parent.

@@ -11,7 +11,6 @@ use rustix::io::Errno;
 
 use super::choice::{Choice, Found};
 use super::directory::{Directory, Item, Made, make_below, open_directory};
-use super::endpoints::target_name;
 use super::walk::{Below, Entry, Step, Visitor, Walk, read};
 use super::work::TreeWork;
 use crate::left_out;
@@ -101,7 +100,7 @@ impl Feeder<'_, '_> {
         work.refuse_own_name(entry.directory, &target)?;
         if work.options.measure_total {
             let status = status.map_or_else(|| entry.status(), Ok)?;
-            work.options.control.found(0, status.st_size as u64);
+            work.run.control.found(0, status.st_size as u64);
         }
         self.files.push(Item::new(entry.name, target));
         if self.files.len() == BATCH {
@@ -213,11 +212,12 @@ impl TreeWork<'_> {
         directory: &Directory,
         name: &OsStr,
     ) -> Result<(), FileError> {
-        let back = match self.operation {
-            Operation::Encrypt => Operation::Decrypt,
-            Operation::Decrypt | Operation::Verify => Operation::Encrypt,
+        let names = &self.options.names;
+        let file = match self.operation {
+            Operation::Encrypt => names.open(name),
+            Operation::Decrypt | Operation::Verify => Ok(names.seal(name)),
         };
-        let Some(file) = target_name(back, name, &self.options.suffix) else { return Ok(()) };
+        let Ok(file) = file else { return Ok(()) };
         let is_file = directory
             .status_of(&file)
             .is_ok_and(|there| FileType::from_raw_mode(there.st_mode) == FileType::RegularFile);

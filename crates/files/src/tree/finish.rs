@@ -99,7 +99,7 @@ impl TreeWork<'_> {
             output.file.set_length(done.length).map_err(&named)?;
         }
         if self.options.remove_source {
-            let reference = self.options.reference.as_deref();
+            let reference = self.run.reference.as_deref();
             compare(self.operation, done, &output, reference, workspace)?;
         }
         let TreeOutput { file, created, granted, .. } = output;
@@ -160,7 +160,8 @@ impl TreeWork<'_> {
 
     /// Reports globs without a match, and paths that do not exist.
     fn tell_of_selection(&self) {
-        let suffix = Some(&*self.options.suffix).filter(|_| self.operation != Operation::Encrypt);
+        let suffix =
+            Some(self.options.names.suffix()).filter(|_| self.operation != Operation::Encrypt);
         for reason in self.selection.notices(suffix) {
             self.record.notice(Path::new(""), reason);
         }
@@ -200,7 +201,7 @@ impl TreeWork<'_> {
         let deepest = visited.iter().map(|directory| directory.location.depth()).max();
         let concerned = visited.iter().filter(is_concerned);
         let (open, others): (Vec<_>, Vec<_>) = concerned.partition(stays_open);
-        let shares_cores = self.options.courtesy != Courtesy::default();
+        let shares_cores = self.run.courtesy != Courtesy::default();
         let threads = if shares_cores { 1 } else { self.workers };
         let threads = threads.min(MOST_OPEN / (2 * most_open(deepest.unwrap_or(0)).max(1)));
         let threads = threads.min(open.len() / DIRECTORIES_FOR_A_THREAD);

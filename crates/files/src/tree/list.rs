@@ -16,7 +16,7 @@ use super::walk::{Entry, Step, Visitor, Walk};
 use crate::seal::Blob;
 use crate::source::Source;
 use crate::temporary::is_temporary_name;
-use crate::{Failure, FileError, KeyRing, Notice, Operation, Options, Refusal, left_out};
+use crate::{Failure, FileError, KeyRing, Notice, Operation, Refusal, TreeOptions, left_out};
 
 /// The content of a file or a tree.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -53,12 +53,17 @@ pub struct Listed {
 }
 
 /// Lists a file, or all files of a tree. Without keys, formats that need one to be told apart are
-/// guessed at. Uses the selection, the suffix and [`Options::one_file_system`] of the options; as
-/// everywhere, the selection matches the names without the suffix.
+/// guessed at. Of the options it uses the names, the selection and
+/// [`TreeOptions::one_file_system`]; as everywhere, the selection matches the names without the
+/// suffix.
 ///
 /// # Errors
 /// When `path` does not exist, or is neither a file nor a tree.
-pub fn list(path: &Path, keys: Option<&KeyRing>, options: &Options) -> Result<Listing, Failure> {
+pub fn list(
+    path: &Path,
+    keys: Option<&KeyRing>,
+    options: &TreeOptions,
+) -> Result<Listing, Failure> {
     let mut listing = Listing::default();
     let fail = |error| Failure { path: path.to_owned(), error };
     let status = statat(CWD, path, AtFlags::empty()).map_err(FileError::system("open it"));
@@ -72,10 +77,10 @@ pub fn list(path: &Path, keys: Option<&KeyRing>, options: &Options) -> Result<Li
             listing.directories = 1;
             Walk::new(root).run(&mut Lister { choice, path, keys, listing: &mut listing });
             listing.notices.sort_by(|a, b| a.path.cmp(&b.path));
-            for reason in watch.notices(Some(&options.suffix)) {
+            for reason in watch.notices(Some(options.names.suffix())) {
                 listing.notices.push(Notice { path: path.to_owned(), reason });
             }
-            for (below, error) in watch.missing(Some(&options.suffix)) {
+            for (below, error) in watch.missing(Some(options.names.suffix())) {
                 listing.failures.push(Failure { path: path.join(below), error });
             }
         }
@@ -211,7 +216,7 @@ mod tests {
             .map(|format| (format.to_owned(), true, None));
 
         let with = |keys: Option<&KeyRing>| {
-            let listing = list(home.path(), keys, &Options::default()).unwrap();
+            let listing = list(home.path(), keys, &TreeOptions::default()).unwrap();
             let told =
                 |listed: &Listed| (listed.format.clone(), listed.certain, listed.plain_bytes);
             listing.files.iter().map(told).collect::<Vec<_>>()
@@ -222,7 +227,7 @@ mod tests {
         assert_eq!(with(Some(&KeyRing::new(recipe(1)))), all);
         let listing = with(Some(&KeyRing::new(recipe(2))));
         assert!(!listing[0].1 && listing[1] == openssl);
-        assert_eq!(list(&path, None, &Options::default()).unwrap().files.len(), 1);
-        assert!(list(&home.path().join("none"), None, &Options::default()).is_err());
+        assert_eq!(list(&path, None, &TreeOptions::default()).unwrap().files.len(), 1);
+        assert!(list(&home.path().join("none"), None, &TreeOptions::default()).is_err());
     }
 }

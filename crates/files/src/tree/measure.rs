@@ -13,7 +13,7 @@ use super::directory::Directory;
 use super::mounts::is_mount_list_in;
 use super::walk::{Entry, Step, Visitor, Walk};
 use crate::identity::Identity;
-use crate::{FileError, Operation, Options};
+use crate::{FileError, Operation, TreeOptions};
 
 /// The total work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,13 +29,13 @@ pub struct Total {
 /// operation, with the operation's target if there is one. Changes meanwhile make the total a
 /// little wrong.
 ///
-/// Returns `None` if the tree can't be read, if the operation was stopped before the end, or if
-/// `is_over` says that the total is no longer needed.
+/// Returns `None` if the tree can't be read, or if `is_over` says that the total is no longer
+/// needed.
 pub fn measure(
     operation: Operation,
     source: &Path,
     target: Option<&Path>,
-    options: &Options,
+    options: &TreeOptions,
     is_over: impl Fn() -> bool,
 ) -> Option<Total> {
     let root = Directory::at(source, options.follow_symlinks).ok()?;
@@ -43,7 +43,7 @@ pub fn measure(
     let (around, selection) = (around.ok()?, options.selection.watch());
     let mut measuring = Measuring {
         choice: Choice { operation, options, selection: &selection, around: around.as_ref() },
-        is_over: || is_over() || options.control.is_stopped(),
+        is_over,
         linked: HashSet::new(),
         total: Total::default(),
     };

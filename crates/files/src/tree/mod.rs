@@ -47,11 +47,9 @@ use crate::seal::{Request, Sealer, affordable_workers};
 use crate::seats::Accounts;
 use crate::stream::takes_a_stream;
 use crate::{
-    Failure, FileError, KeyRing, Notice, Operation, OperationError, Options, Refusal, Report,
-    StreamSource, StreamTarget, contradictions, seats, stream,
+    Failure, FileError, KeyRing, Notice, Operation, OperationError, Refusal, Report, RunSettings,
+    StreamOptions, StreamSource, StreamTarget, TreeOptions, contradictions, seats, stream,
 };
-
-pub(crate) use endpoints::{no_target_name, target_name};
 
 pub use list::{Listed, Listing, list};
 pub use measure::{Total, has_files, measure};
@@ -61,11 +59,12 @@ use work::TreeWork;
 
 /// Encrypts, decrypts or verifies a file or a tree.
 ///
-/// A tree's output is a tree: the same relative names, with [`Options::suffix`] added or stripped.
+/// A tree's output is a tree: the same relative names, as
+/// [`TreeOptions::names`] has them.
 /// A file's output is the file `target`, or a file with such a name in `target` if that is a
 /// directory. `target` is `None` exactly for [`Operation::Verify`].
 ///
-/// A source that is a symbolic link is followed, as `cp` does; [`Options::follow_symlinks`] says
+/// A source that is a symbolic link is followed, as `cp` does; [`TreeOptions::follow_symlinks`] says
 /// whether links below it are.
 ///
 /// # Errors
@@ -73,15 +72,16 @@ use work::TreeWork;
 /// the failed ones. [`OperationError::NotBegun`] when the operation could not begin: the source
 /// does not exist; the target can't be made, is inside the source tree or contains it; no engine
 /// supports the cipher; or options contradict each other or the operation, as when sources are to
-/// be removed without an [`Options::reference`] to read the outputs back.
+/// be removed without an [`RunSettings::reference`] to read the outputs back.
 pub fn process(
     operation: Operation,
     keys: &KeyRing,
     source: &Path,
     target: Option<&Path>,
-    options: &Options,
+    run: &RunSettings,
+    options: &TreeOptions,
 ) -> Result<Report, OperationError> {
-    perform(operation, keys, source, target, options)?.into_result()
+    perform(operation, keys, source, target, run, options)?.into_result()
 }
 
 /// As [`process`], but returns a report of failed files too.
@@ -90,7 +90,8 @@ fn perform(
     keys: &KeyRing,
     source: &Path,
     target: Option<&Path>,
-    options: &Options,
+    run: &RunSettings,
+    options: &TreeOptions,
 ) -> Result<Report, Failure> {
     let stream = target.filter(|target| takes_a_stream(target) && source.is_file());
     let target = match stream {
@@ -98,41 +99,42 @@ fn perform(
             refuse_stream(stream, options)?;
             None
         }
-        Some(stream) => return to_stream(operation, keys, source, stream, options),
+        Some(stream) => return to_stream(operation, keys, source, stream, run, options),
         None => target,
     };
     let started = Instant::now();
     let fail = |error| Failure { path: source.to_owned(), error };
     let cipher = keys.primary().cipher();
-    contradictions::in_tree(operation, cipher, options).map_err(fail)?;
+    contradictions::in_tree(operation, cipher, run, options).map_err(fail)?;
     let direction = operation.direction();
-    let mut seats = seats::able(options, cipher, direction).map_err(fail)?;
-    seats.truncate(affordable_workers(options.memory, keys));
+    let mut seats = seats::able(run, cipher, direction).map_err(fail)?;
+    seats.truncate(affordable_workers(run.memory, keys));
     let metadata = Metadata::of(operation, source, options);
     let endpoints = Endpoints::find((operation, &metadata), source, target, options)?;
     // A resumed run replaces complete outputs whose source is still to be removed, after it has
     // refused other files in their place.
     let resumes = options.existing.resumes();
     let replaces = options.existing.replaces() || resumes && options.remove_source;
-    let outputs = Outputs::new(operation, (replaces, !resumes), options);
+    let outputs = Outputs::new(operation, replaces, !resumes, &options.protected, &run.control);
     let root = endpoints.root(source);
     let accounts = Accounts::open(&seats);
     let paths = (root, target);
+    let settings = (run, options);
     let work =
-        TreeWork::new((operation, metadata), keys, paths, &endpoints, options, &outputs, &seats);
+        TreeWork::new((operation, metadata), keys, paths, &endpoints, settings, &outputs, &seats);
     if let Some(target) = target {
         work.look_at_target(&endpoints, target)?;
     }
 
-    let run_options = options.run(cipher, direction, QUEUED_TASKS);
+    let run_options = run.options(cipher, direction, QUEUED_TASKS);
     let sealer = Sealer::new(
         &work,
         &Request {
             operation,
             keys,
-            control: &options.control,
+            control: &run.control,
             seats: &seats,
-            memory: options.memory,
+            memory: run.memory,
             length: endpoints.length(),
             reads_back: options.remove_source,
             order: None,
@@ -174,7 +176,7 @@ fn perform(
     let files = unverified.files.into_iter().map(|(engine, path)| (engine, full(root, &path)));
     report.add_doubts(files);
     report.add_unnamed_doubts(root, unverified.unnamed);
-    report.interrupted |= options.control.is_stopped();
+    report.interrupted |= run.control.is_stopped();
     report.seconds = started.elapsed().as_secs_f64();
     Ok(report)
 }
@@ -185,18 +187,18 @@ fn to_stream(
     keys: &KeyRing,
     source: &Path,
     target: &Path,
-    options: &Options,
+    run: &RunSettings,
+    options: &TreeOptions,
 ) -> Result<Report, Failure> {
     refuse_stream(target, options)?;
-    contradictions::in_general(options)
-        .map_err(|error| Failure { path: source.to_owned(), error })?;
+    contradictions::in_run(run).map_err(|error| Failure { path: source.to_owned(), error })?;
     let (source, target) =
         (StreamSource::File(source.to_owned()), StreamTarget::File(target.to_owned()));
-    stream::run(operation, keys, source, target, options)
+    stream::perform(operation, keys, source, target, run, &StreamOptions::from(options))
 }
 
 /// Refuses a stream as the target if it can't be one.
-fn refuse_stream(target: &Path, options: &Options) -> Result<(), Failure> {
+fn refuse_stream(target: &Path, options: &TreeOptions) -> Result<(), Failure> {
     let fail = |error| Failure { path: target.to_owned(), error };
     if options.remove_source {
         return Err(fail(Refusal::NotReadBack.into()));

@@ -230,7 +230,8 @@ impl TreeWork<'_> {
             text.extend_from_slice(path.as_os_str().as_bytes());
             text.push(0);
         }
-        let outputs = Outputs::new(self.operation, (true, false), self.options);
+        let outputs =
+            Outputs::new(self.operation, true, false, &self.options.protected, &self.run.control);
         let written = outputs
             .create(target.as_fd(), OsStr::new(MOUNT_LIST), Mode::RUSR | Mode::WUSR)
             .and_then(|output| {

@@ -117,7 +117,7 @@ impl TreeWork<'_> {
                 let error = FileError::system("give the directory its mode back")(errno);
                 self.record.failed_of(full(path, &closing.location.path()), error);
             }
-            self.options.control.temporaries().fetch_sub(1, Ordering::SeqCst);
+            self.run.control.temporaries().fetch_sub(1, Ordering::SeqCst);
         }
     }
 
@@ -153,7 +153,7 @@ impl TreeWork<'_> {
         opened: &mut HashMap<Identity, Closing>,
     ) {
         if opened.insert(identity, closing).is_none() {
-            self.options.control.temporaries().fetch_add(1, Ordering::SeqCst);
+            self.run.control.temporaries().fetch_add(1, Ordering::SeqCst);
         }
     }
 

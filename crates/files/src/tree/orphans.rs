@@ -15,16 +15,15 @@ use rustix::io::Errno;
 
 use super::descent::Descent;
 use super::directory::{Directory, Made, open_directory};
-use super::endpoints::target_name;
 use super::walk::{Below, Entry, Visitor, Walk};
 use super::wanted::Wanted;
 use super::work::TreeWork;
+use crate::FileError;
 use crate::entries::Entries;
 use crate::identity::{FileState, Identity};
 use crate::location::Location;
 use crate::seal::{Blob, ReadAt, SegmentError, bytes_to_know, check_key, zeros};
 use crate::source::Source;
-use crate::{FileError, Operation};
 
 /// Entries of the target tree that may be removed.
 #[derive(Default)]
@@ -175,7 +174,7 @@ impl TreeWork<'_> {
                 if names.is_empty() {
                     orphans.of_empty.push(pair.place.counterpart.location.clone());
                 }
-                Wanted::find(&names, &self.options.suffix, pair.target, &listing)?
+                Wanted::find(&names, &self.options.names, pair.target, &listing)?
             }
             None => Wanted::default(),
         };
@@ -233,8 +232,7 @@ impl TreeWork<'_> {
 
     /// The name of a file's source, if that was taken and is gone.
     fn orphaned(&self, pair: &Pair<'_>, name: &OsStr) -> Result<Option<OsString>, FileError> {
-        let stem = target_name(Operation::Decrypt, name, &self.options.suffix);
-        let Some(stem) = stem else { return Ok(None) };
+        let Ok(stem) = self.options.names.open(name) else { return Ok(None) };
         if is_wrapped_key_in(pair.target, name, false) {
             return Ok(None);
         }
@@ -265,7 +263,7 @@ impl TreeWork<'_> {
     /// Returns whether one of the keys opens a file: no other file is certainly Evener's.
     fn is_ours(&self, pair: &Pair<'_>, name: &OsStr) -> Result<bool, FileError> {
         let sealed = Source::open(pair.target, name, false)?;
-        let engine = self.options.reference.as_ref().or(self.options.seats.first());
+        let engine = self.run.reference.as_ref().or(self.run.seats.first());
         let Some(engine) = engine else { return Ok(false) };
         let length = sealed.length().min(bytes_to_know(self.keys));
         let mut beginning = zeros(length)?;

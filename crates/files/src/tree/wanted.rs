@@ -6,13 +6,11 @@ use std::os::fd::BorrowedFd;
 use rustix::fs::{AtFlags, FileType, statat};
 use rustix::io::Errno;
 
-use super::Operation;
-use super::endpoints::target_name;
-use crate::FileError;
 use crate::entries::Entries;
 use crate::identity::Identity;
 use crate::seal::Blob;
 use crate::source::Source;
+use crate::{FileError, SealedNames};
 
 /// Entries that names of the source lead to, in a target directory that lists them under other
 /// names.
@@ -31,14 +29,14 @@ impl Wanted {
     /// Looks up every output name from `source` that is not listed in that form.
     pub(super) fn find(
         source: &Entries,
-        suffix: &OsStr,
+        names: &SealedNames,
         target: BorrowedFd<'_>,
         listing: &Entries,
     ) -> Result<Wanted, FileError> {
         let mut wanted = Wanted::default();
         let mut listed = None;
         for (name, _) in &source.kinds {
-            let sealed = target_name(Operation::Encrypt, name, suffix).unwrap_or_default();
+            let sealed = names.seal(name);
             if listing.kind(&sealed).is_none()
                 && look_up(target, &sealed)?.is_some_and(|(_, kind)| kind == FileType::RegularFile)
             {

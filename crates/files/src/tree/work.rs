@@ -21,13 +21,14 @@ use crate::output::Outputs;
 use crate::record::Record;
 use crate::seal::Feed;
 use crate::selection::Watch;
-use crate::{FileError, KeyRing, Operation, Options};
+use crate::{FileError, KeyRing, Operation, RunSettings, TreeOptions};
 
 /// One operation on files, shared by all workers.
 pub(super) struct TreeWork<'a> {
     pub(super) operation: Operation,
     pub(super) keys: &'a KeyRing,
-    pub(super) options: &'a Options,
+    pub(super) run: &'a RunSettings,
+    pub(super) options: &'a TreeOptions,
     pub(super) outputs: &'a Outputs,
     pub(super) metadata: Metadata,
     pub(super) record: Record<'a>,
@@ -56,17 +57,18 @@ impl<'a> TreeWork<'a> {
         keys: &'a KeyRing,
         (root, target): (&'a Path, Option<&'a Path>),
         endpoints: &'a Endpoints,
-        options: &'a Options,
+        (run, options): (&'a RunSettings, &'a TreeOptions),
         outputs: &'a Outputs,
         seats: &[Arc<dyn Engine>],
     ) -> TreeWork<'a> {
         TreeWork {
             operation,
             keys,
+            run,
             options,
             outputs,
             metadata,
-            record: Record::new(options, root),
+            record: Record::new(run, root),
             links: Links::default(),
             linked_sources: LinkedSources::default(),
             change_times: ChangeTimes::default(),
@@ -95,7 +97,7 @@ impl<'a> TreeWork<'a> {
     }
 
     pub(super) fn is_stopped(&self) -> bool {
-        self.options.control.is_stopped()
+        self.run.control.is_stopped()
     }
 
     /// For `map_err`: names the output at which a system call failed.

@@ -10,9 +10,9 @@ use std::process::Command;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::process;
-use evener_files::{Existing, FileOutcome, KeyRing, Operation, Options, Report, Update};
+use evener_files::{Existing, FileOutcome, KeyRing, Operation, Report, Update};
 
-use super::{every_key_ring, existing, options};
+use super::{Options, every_key_ring, existing, options};
 
 /// The task of a process.
 #[derive(Clone)]
@@ -58,7 +58,14 @@ impl Flags {
             true => Existing::Update(Update { overwrite, ..Update::default() }),
             false => existing(overwrite, resume),
         };
-        Options { memory, existing, remove_source, durable, owner, xattrs, ..rest }
+        rest.with(|it| {
+            it.run.memory = memory;
+            it.tree.existing = existing;
+            it.tree.remove_source = remove_source;
+            it.tree.durable = durable;
+            it.tree.owner = owner;
+            it.tree.xattrs = xattrs;
+        })
     }
 }
 
@@ -111,7 +118,7 @@ pub fn serve() {
     };
     let told: Arc<Mutex<HashMap<PathBuf, FileOutcome>>> = Arc::default();
     let mut options = flags.options();
-    options.listener = Some(Arc::new({
+    options.run.listener = Some(Arc::new({
         let told = told.clone();
         move |path: &Path, outcome| {
             let before = told.lock().unwrap().insert(path.to_owned(), outcome);
@@ -139,7 +146,7 @@ pub fn serve() {
 
 /// Checks that each file was counted once, whatever its outcome, and reported when it was counted.
 fn assert_counts(report: &Report, options: &Options, told: &HashMap<PathBuf, FileOutcome>) {
-    let progress = options.control.progress();
+    let progress = options.run.control.progress();
     assert_eq!(progress.completed_files, report.files, "{report:?}");
     if !report.interrupted {
         assert_eq!(progress.found_files, progress.done_files, "{report:?}");

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use evener_engines::acting::Acting;
-use evener_files::Options;
 
-use super::options;
+use super::{Options, options};
 
 /// Options with one worker, of `openssl`, that changes the tree before each batch.
 pub fn meddling(deed: impl Fn() + Send + Sync + 'static) -> Options {
@@ -14,5 +13,5 @@ pub fn meddling(deed: impl Fn() + Send + Sync + 'static) -> Options {
         deed();
         session.process(batch)
     });
-    Options { seats: vec![Arc::new(meddler)], ..options() }
+    options().with(|it| it.run.seats = vec![Arc::new(meddler)])
 }

@@ -16,11 +16,31 @@ use std::sync::Arc;
 
 use evener_core::{Cipher, Engine, Iv, Key};
 use evener_files::{
-    Existing, Failure, KeyRing, Operation, OperationError, Options, Report, StreamSource,
-    StreamTarget,
+    Existing, Failure, KeyRing, Operation, OperationError, Report, RunSettings, StreamOptions,
+    StreamSource, StreamTarget, TransferOptions, TreeOptions,
 };
 use evener_format::{CobblestoneSuite, Digest, HkdfHash, OpensslSecret, Recipe, TinkKey};
 use zeroize::Zeroizing;
+
+/// The settings of a run, and the options of its operation.
+#[derive(Clone, Default)]
+pub struct Options {
+    pub run: RunSettings,
+    pub tree: TreeOptions,
+    pub stream: StreamOptions,
+    pub transfer: TransferOptions,
+}
+
+impl Options {
+    pub fn new(seats: Vec<Arc<dyn Engine>>) -> Options {
+        Options { run: RunSettings::new(seats), ..Options::default() }
+    }
+
+    pub fn with(mut self, change: impl FnOnce(&mut Options)) -> Options {
+        change(&mut self);
+        self
+    }
+}
 
 /// Like the library's function, but returns the report of failed files too, which most tests check.
 pub fn process(
@@ -30,7 +50,7 @@ pub fn process(
     target: Option<&Path>,
     options: &Options,
 ) -> Result<Report, Failure> {
-    evener_files::process(operation, keys, source, target, options)
+    evener_files::process(operation, keys, source, target, &options.run, &options.tree)
         .or_else(OperationError::into_report)
 }
 
@@ -42,7 +62,7 @@ pub fn process_stream(
     target: StreamTarget,
     options: &Options,
 ) -> Result<Report, Failure> {
-    evener_files::process_stream(operation, keys, source, target, options)
+    evener_files::process_stream(operation, keys, source, target, &options.run, &options.stream)
         .or_else(OperationError::into_report)
 }
 
@@ -61,7 +81,7 @@ pub fn is_emulated() -> bool {
 pub fn options() -> Options {
     let engine: Arc<dyn Engine> = evener_engines::find("openssl").unwrap();
     let reference = Some(engine.clone());
-    Options { reference, ..Options::new(vec![engine.clone(), engine]) }
+    Options::new(vec![engine.clone(), engine]).with(|it| it.run.reference = reference)
 }
 
 pub fn existing(overwrite: bool, resume: bool) -> Existing {

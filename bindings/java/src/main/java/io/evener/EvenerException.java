@@ -4,7 +4,7 @@ import java.util.Optional;
 
 /**
  * Why a call did not do everything: its status, and one line that says what to do next. That of an
- * operation on files that began has its report.
+ * operation on files has its report.
  */
 public final class EvenerException extends RuntimeException {
     private static final long serialVersionUID = 1;
@@ -26,7 +26,10 @@ public final class EvenerException extends RuntimeException {
         return status;
     }
 
-    /** The report of an operation on files that began; it lists the files that failed. */
+    /**
+     * The report of an operation on files: what was done, and the files that failed. Empty if the
+     * options or engines can't be used, so that nothing was tried.
+     */
     public Optional<Report> report() {
         return Optional.ofNullable(report);
     }

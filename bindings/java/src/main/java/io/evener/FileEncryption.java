@@ -126,7 +126,8 @@ public final class FileEncryption {
     /**
      * Sets a listener for the progress. It is called on the caller's thread: before the operation
      * begins, ten times a second, and at its end. If it returns false or throws, the operation
-     * stops: complete outputs stay, and unfinished outputs are removed.
+     * stops: complete outputs stay, and unfinished outputs are removed. What it throws has the
+     * operation's {@link EvenerException}, with its report, among the suppressed exceptions.
      */
     public FileEncryption onProgress(Predicate<Progress> listener) {
         this.listener = listener;
@@ -137,8 +138,9 @@ public final class FileEncryption {
      * Encrypts a file or a tree.
      *
      * @throws EvenerException if not everything was done. {@link Status#INCOMPLETE}: files failed, or
-     *     may be wrong; {@link Status#CANCELLED}: the listener stopped it. Both have a report. Any
-     *     other status: it could not begin
+     *     may be wrong; {@link Status#CANCELLED}: the listener stopped it. Any other status: it
+     *     could not begin, or met a bug. It has a report unless the options or engines can't be
+     *     used
      */
     public Report encrypt(Path source, Path target) {
         return process(Native.ENCRYPT_PATH, source, target);
@@ -187,10 +189,13 @@ public final class FileEncryption {
             MemorySegment report =
                     place.get(ADDRESS, 0)
                             .reinterpret(call, it -> Native.invoke(Native.REPORT_FREE, it));
-            telling.rethrow();
             Report facts = Report.read(report);
             if (failure != null) {
-                throw new EvenerException(failure.status(), failure.getMessage(), facts);
+                failure = new EvenerException(failure.status(), failure.getMessage(), facts);
+            }
+            telling.rethrow(failure);
+            if (failure != null) {
+                throw failure;
             }
             return facts;
         }
@@ -256,7 +261,12 @@ public final class FileEncryption {
             return 1;
         }
 
-        void rethrow() {
+        /** Throws what the listener threw, if it did, with how the operation ended. */
+        void rethrow(EvenerException end) {
+            Throwable thrown = exception != null ? exception : error;
+            if (thrown != null && end != null) {
+                thrown.addSuppressed(end);
+            }
             if (exception != null) {
                 throw exception;
             }

@@ -115,7 +115,7 @@ final class Native {
     static final MethodHandle REPORT_FREE = free("evener_report_free");
 
     static {
-        int expected = 0;
+        int expected = 1;
         int found = (int) invoke(function("evener_abi_version", JAVA_INT));
         if (found != expected) {
             throw new UnsatisfiedLinkError(
@@ -226,7 +226,7 @@ final class Native {
     /** The library that a property or the environment names, or else that the system finds. */
     private static SymbolLookup load() {
         String name = System.getProperty("evener.library", System.getenv("EVENER_LIBRARY"));
-        String library = name == null ? "libevener.so.0" : name;
+        String library = name == null ? "libevener.so.1" : name;
         try {
             return SymbolLookup.libraryLookup(library, Arena.global());
         } catch (IllegalArgumentException absent) {

@@ -115,6 +115,8 @@ class FileEncryptionTest {
                     thrown,
                     assertThrows(
                             RuntimeException.class, () -> encryption.encrypt(tree, target)));
+            EvenerException end = (EvenerException) thrown.getSuppressed()[0];
+            assertTrue(end.report().orElseThrow().isInterrupted());
         }
     }
 
@@ -205,7 +207,14 @@ class FileEncryptionTest {
                             EvenerException.class, () -> new FileEncryption(key).verify(absent));
             assertEquals(Status.FILE, exception.status());
             assertTrue(exception.getMessage().contains("absent"));
-            assertTrue(exception.report().isEmpty());
+            Report report = exception.report().orElseThrow();
+            assertFalse(report.isSuccess());
+            assertEquals(absent.toString(), report.failures().getFirst().path());
+            EvenerException unusable =
+                    assertThrows(
+                            EvenerException.class,
+                            () -> new FileEncryption(key).engines("none").verify(tree));
+            assertTrue(unusable.report().isEmpty());
         }
     }
 }
