@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use evener::format::FormatError;
+use evener::program::{is_mount_list, shown_json};
 use evener::{
-    Control, Failure, FileError, Operation, OperationError, Rejection, Report, is_mount_list,
-    is_wrapped_key, shown_json,
+    Control, Failure, FileError, Operation, OperationError, Rejection, Report, is_wrapped_key,
 };
 use evener_cli::streams;
 use evener_core::IgnorePoison;

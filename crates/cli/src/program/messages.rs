@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
-use evener::{shown_error, shown_text};
+use evener::program::{shown_error, shown_text};
 use signal_hook::consts::SIGPIPE;
 
 use crate::end;
