@@ -117,7 +117,7 @@ impl Trouble {
     /// Keeps the message for [`last_message`] on this thread.
     pub(crate) fn keep(self) -> Status {
         // One line, whatever names it quotes; control characters are escaped, zero bytes too.
-        let message = facade::shown_text(&self.message).replace('\n', " ");
+        let message = facade::program::shown_text(&self.message).replace('\n', " ");
         let message = CString::new(message).unwrap_or_default();
         // While a thread ends its messages may be freed already; only the status remains.
         let _ = LAST.try_with(|last| last.replace(message));

@@ -2,7 +2,8 @@
 
 use std::io;
 
-use evener::{Failure, Listing, Report, shown_json};
+use evener::program::shown_json;
+use evener::{Failure, Listing, Report};
 use evener_cli::end;
 use serde::Serialize;
 use serde_json::json;

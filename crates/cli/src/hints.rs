@@ -26,7 +26,7 @@ pub(crate) fn line(failure: &Failure, given: Given) -> String {
         FileError::Format(_) => of_kind(&failure.path, given),
         _ => "",
     };
-    format!("{}: {}{hint}", evener::shown(&failure.path), of_file(&failure.error))
+    format!("{}: {}{hint}", evener::program::shown(&failure.path), of_file(&failure.error))
 }
 
 /// Says how to read a file of an unexpected format, if its beginning identifies the format.

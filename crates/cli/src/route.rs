@@ -8,9 +8,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use evener::keys::KeyFile;
+use evener::program::takes_a_stream;
 use evener::{
-    Failure, KeyRing, Operation, Report, SealedNames, Total, is_wrapped_key, takes_a_stream,
-    wrapped_key_name,
+    Failure, KeyRing, Operation, Report, SealedNames, Total, is_wrapped_key, wrapped_key_name,
 };
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 

@@ -8,10 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use evener::format::FormatError;
-use evener::{
-    Control, Failure, FileError, Operation, OperationError, Rejection, Report, has_files,
-    shown_json,
-};
+use evener::program::{has_files, shown_json};
+use evener::{Control, Failure, FileError, Operation, OperationError, Rejection, Report};
 use evener_cli::streams;
 use evener_core::IgnorePoison;
 

@@ -117,11 +117,11 @@ impl Signals {
             if arriving.forever().next().is_some() {
                 control.stop();
                 // Background threads would get no core to end on.
-                evener::hurry();
+                evener::program::hurry();
                 await_logins();
                 if !ending.await_end(&control, &at_once) {
                     farewell();
-                    evener::hurry();
+                    evener::program::hurry();
                 }
                 end::with(STATUS);
             }

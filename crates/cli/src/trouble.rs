@@ -7,7 +7,8 @@ use std::process::ExitCode;
 use evener::format::FormatError;
 use evener::gate::GateError;
 use evener::keys::KeyError;
-use evener::{EngineError, Failure, FileError, MalformedGlob, Refusal, shown_error};
+use evener::program::shown_error;
+use evener::{EngineError, Failure, FileError, MalformedGlob, Refusal};
 pub(crate) use evener_cli::end::end_by_broken_pipe;
 pub(crate) use evener_cli::messages::complain;
 use evener_cli::{end, messages};
@@ -115,8 +116,8 @@ pub(crate) fn refused(reason: impl Into<String>) -> FileError {
 }
 
 /// A path, safe to print.
-pub(crate) fn shown(path: &Path) -> evener::Shown<'_> {
-    evener::shown(path)
+pub(crate) fn shown(path: &Path) -> evener::program::Shown<'_> {
+    evener::program::shown(path)
 }
 
 pub(crate) const INTERRUPTED: u8 = 130;

@@ -42,7 +42,7 @@ pub(crate) fn refuse_dash(command: &str, output: Option<&Path>) -> Result<(), Tr
 /// Refuses a file that another user has put into a directory such as /tmp.
 pub(crate) fn refuse_planted(path: &Path) -> Result<(), Trouble> {
     let planted = |error| Failure { path: path.to_owned(), error };
-    Ok(evener::refuse_planted(path).map_err(planted)?)
+    Ok(evener::program::refuse_planted(path).map_err(planted)?)
 }
 
 fn failed(path: &Path, cause: io::Error) -> Trouble {

@@ -48,7 +48,7 @@ pub use parcel::{KeyNumber, Parcel, PlacedJob};
 pub use poison::IgnorePoison;
 pub use profile::{EngineProfile, Includes, Point, Profile, ProfileError};
 pub use recall::{Bell, Heeding, Recall};
-pub use records::{RecordLayout, Records};
+pub use records::{RecordLayout, RecordParts, Records};
 pub use session::{Guarded, Session, SessionRequest, Shortcuts};
 pub use shown::{Shown, shown, shown_error, shown_json, shown_text};
 pub use wipe::{Memory, WipedBuffer, wipe, wipe_stack};

@@ -63,6 +63,16 @@ impl RecordLayout {
     }
 }
 
+/// The bytes of [`Records`].
+pub struct RecordParts<'a> {
+    /// All IVs.
+    pub ivs: &'a [u8],
+    /// All inputs.
+    pub input: &'a [u8],
+    /// The place for all outputs.
+    pub output: &'a mut [u8],
+}
+
 /// Messages of one length in one buffer, and their IVs in another. They use the session's key.
 ///
 /// The lengths are checked once, here, instead of for every record, and there are no pointers to
@@ -149,9 +159,9 @@ impl<'a> Records<'a> {
         &self.layout
     }
 
-    /// The IVs, all inputs and all outputs.
-    pub fn parts(&mut self) -> (&[u8], &[u8], &mut [u8]) {
-        (self.ivs, self.input, self.output)
+    /// The records' bytes.
+    pub fn parts(&mut self) -> RecordParts<'_> {
+        RecordParts { ivs: self.ivs, input: self.input, output: self.output }
     }
 
     /// Number of records, from the first, that were processed or rejected.

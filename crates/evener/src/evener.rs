@@ -79,8 +79,9 @@ impl Evener {
             .collect()
     }
 
-    /// Leaves the engines open when this is dropped, for a program that ends then: logging out of a
-    /// token may take long.
+    /// For the program: leaves the engines open when this is dropped, since it ends then, and
+    /// logging out of a token may take long.
+    #[doc(hidden)]
     pub fn keep_engines_open(&self) {
         std::mem::forget(self.engines.clone());
     }

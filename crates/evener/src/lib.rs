@@ -83,11 +83,11 @@ pub use crate::error::Error;
 pub use crate::evener::Evener;
 pub use crate::nonce::{Nonce, NonceError, NonceSequence};
 pub use crate::options::Options;
-pub use crate::profile::{check_profile, default_profile, keep_profile};
+pub use crate::profile::default_profile;
 
 pub use evener_core::{
     Cipher, Direction, EncCipher, Engine, EngineError, InvalidIv, InvalidKey, Key, Kind, Mode,
-    Rejection, Shown, UnknownCipher, shown, shown_error, shown_json, shown_text,
+    Rejection, UnknownCipher,
 };
 pub use evener_pipeline::Pool;
 
@@ -96,12 +96,11 @@ pub use evener_files::{
     FileOutcome, KeyRing, Listed, Listener, Listing, MalformedGlob, MalformedPath, MalformedSuffix,
     Notice, Operation, OperationError, Progress, Protected, RandomAccess, Refusal, Report,
     Retirement, RunSettings, SealedNames, Selection, StreamOptions, StreamSource, StreamTarget,
-    SystemError, Total, TransferOptions, TreeOptions, Update, WorkerEffort, has_files, list,
-    refuse_planted, takes_a_stream,
+    SystemError, Total, TransferOptions, TreeOptions, Update, WorkerEffort, list,
 };
 pub use evener_keys::{is_wrapped_key, is_wrapped_key_name, wrapped_key_name};
 
-pub use evener_pipeline::{Courtesy, PolicyName, UnknownPolicy, claim_process, hurry};
+pub use evener_pipeline::{Courtesy, PolicyName, UnknownPolicy, claim_process};
 
 /// Places: where objects lie, and how to add one.
 pub mod place {
@@ -121,9 +120,20 @@ pub mod keys {
     pub use evener_keys::{
         CobblestoneSuite, Exposed, Fingerprint, HkdfHash, KeyError, KeyFile, KeyFormat,
         KeyMaterial, MalformedKey, Naming, NewKeyFile, NoUnlock, Oddity, Passphrase, PipeHead,
-        Protection, TinkKey, TinkKeyset, TinkTemplate, UnknownKeyFormat, Unlock, age,
-        check_private, check_secret_file, create, faults, load, plain_text, protect_process,
+        Protection, TinkKey, TinkKeyset, TinkTemplate, UnknownKeyFormat, Unlock, age, create,
+        faults, load, protect_process,
     };
+}
+
+/// For the program `evener`: no part of the interface, and it may change at any time.
+#[doc(hidden)]
+pub mod program {
+    pub use evener_core::{Shown, shown, shown_error, shown_json, shown_text};
+    pub use evener_files::{has_files, refuse_planted, takes_a_stream};
+    pub use evener_keys::{check_secret_file, plain_text};
+    pub use evener_pipeline::hurry;
+
+    pub use crate::profile::{check_profile, keep_profile};
 }
 
 /// The contract for custom policies, which decide which worker gets which task.
@@ -177,8 +187,8 @@ pub mod engines {
     pub use evener_core::{
         Account, Description, Engine, EngineError, EngineProfile, Guarded, InPlaceJob, Iv, Job,
         KeyNumber, Kind, Memory, Offer, Outcome, Padding, Parcel, PlacedJob, Point, Profile,
-        RecordLayout, Records, Rejection, Session, SessionRequest, Shortcuts, Verification,
-        WipedBuffer, padding,
+        RecordLayout, RecordParts, Records, Rejection, Session, SessionRequest, Shortcuts,
+        Verification, WipedBuffer, padding,
     };
     pub use evener_engines::{
         PinPrompt, Probed, Watch, await_logins, check_module, cpu, find, find_with,

@@ -330,16 +330,14 @@ impl Metadata {
 
     /// The mode to make a directory with, in which its owner can work.
     pub(crate) fn directory_mode(&self, status: &Stat) -> Mode {
-        let (wanted, _) = self.creation_mode(status);
-        wanted | Mode::RWXU
+        self.creation_mode(status) | Mode::RWXU
     }
 
-    /// The mode to create an output with, and the mode that it will then have.
-    pub(crate) fn creation_mode(&self, status: &Stat) -> (Mode, Mode) {
+    /// The mode to create an output with.
+    pub(crate) fn creation_mode(&self, status: &Stat) -> Mode {
         // While the owner may still change, nobody else gets access.
         let wanted = self.wanted_mode(status) & Mode::from_raw_mode(0o777);
-        let wanted = if self.owner { wanted & Mode::RWXU } else { wanted };
-        (wanted, wanted & !Mode::from_raw_mode(self.umask))
+        if self.owner { wanted & Mode::RWXU } else { wanted }
     }
 }
 

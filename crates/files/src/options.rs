@@ -147,7 +147,7 @@ pub struct TransferOptions {
     pub durable: bool,
 }
 
-/// Options for the program `evener` alone: no part of the interface.
+/// For the program `evener`: no part of the interface, and it may change at any time.
 #[doc(hidden)]
 #[derive(Clone, Debug, Default)]
 pub struct ForProgram {

@@ -140,7 +140,7 @@ impl RandomAccess {
         state.current = None;
         let segment = self.segments.segment(index);
         let direction = Direction::Decrypt;
-        let (length, _) = segment.lengths(&self.cipher, direction);
+        let length = segment.input_length(direction);
         let before = block_before(&*self.blob, &self.cipher, segment.sealed.start)?;
         let State { workspace, engine, .. } = state;
         self.blob.read_exact_at(&mut workspace.input[..length], segment.sealed.start)?;

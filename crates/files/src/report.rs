@@ -176,7 +176,8 @@ impl Report {
         self.failures.is_empty() && !self.interrupted && !in_doubt
     }
 
-    /// Adds an entry of the source that was left out.
+    /// For the program: adds an entry of the source that was left out.
+    #[doc(hidden)]
     pub fn leave_out(&mut self, path: PathBuf, reason: &str) {
         self.left_out += 1;
         self.notices.push(Notice { path, reason: reason.to_owned() });
@@ -220,7 +221,8 @@ impl Report {
         }
     }
 
-    /// Adds the results of a later operation of the same kind.
+    /// For the program: adds the results of a later operation of the same kind.
+    #[doc(hidden)]
     pub fn absorb(&mut self, other: Report) {
         let absorb_name = |name: &mut String, other: String| {
             if name.is_empty() {

@@ -5,7 +5,8 @@ use std::mem::MaybeUninit;
 use std::path::Path;
 use std::sync::Arc;
 
-use facade::{Control, Operation, shown};
+use facade::program::shown;
+use facade::{Control, Operation};
 
 use super::options::Wishes;
 use super::report::Outcome;

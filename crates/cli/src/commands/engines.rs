@@ -12,7 +12,8 @@ use clap::Args;
 use evener::engines::cpu::{self, Crossover};
 use evener::engines::self_test::{self, SelfTest};
 use evener::engines::{Probed, probe_all};
-use evener::{Engine, Kind, shown};
+use evener::program::shown;
+use evener::{Engine, Kind};
 use evener_cli::streams;
 use serde::Serialize;
 

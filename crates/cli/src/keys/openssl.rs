@@ -6,7 +6,8 @@ use std::path::Path;
 
 use evener::format::{FormatError, Kdf, OpensslEnc, OpensslSecret, Recipe};
 use evener::hazmat::Iv;
-use evener::keys::{Unlock, check_secret_file, plain_text};
+use evener::keys::Unlock;
+use evener::program::{check_secret_file, plain_text};
 use evener::{Key, Mode};
 use zeroize::Zeroizing;
 

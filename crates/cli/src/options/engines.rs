@@ -137,7 +137,7 @@ impl EngineOptions {
         retry_pins(self.retry_pin)?;
         let mut evener = Evener::builder(keys).engines(&self.engines).gate(turns);
         if let Some(profile) = &self.profile {
-            evener::check_profile(profile).map_err(|cause| Trouble::File {
+            evener::program::check_profile(profile).map_err(|cause| Trouble::File {
                 action: "read",
                 path: profile.clone(),
                 cause,

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, FromArgMatches};
-use evener::shown;
+use evener::program::shown;
 
 use crate::end::{self, output_failed};
 use crate::messages::complain;

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io::{self, Write};
 use std::sync::OnceLock;
 
-use evener::{shown_error, shown_text};
+use evener::program::{shown_error, shown_text};
 
 use crate::sys::stdout_was_closed;
 

@@ -4,7 +4,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
-use evener::shown_text;
+use evener::program::shown_text;
 use rustix::stdio::stderr;
 use rustix::termios::tcgetwinsize;
 

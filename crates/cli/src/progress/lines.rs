@@ -9,7 +9,8 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
 
-use evener::{Failure, FileOutcome, Report, shown_error, shown_json};
+use evener::program::{shown_error, shown_json};
+use evener::{Failure, FileOutcome, Report};
 use evener_cli::streams::output;
 use evener_core::IgnorePoison;
 use serde::Serialize;
@@ -78,7 +79,7 @@ impl Lines {
             own(output().try_clone_to_owned())?
         } else {
             let planted = |error| Failure { path: place.to_owned(), error };
-            evener::refuse_planted(place).map_err(planted)?;
+            evener::program::refuse_planted(place).map_err(planted)?;
             refuse_other_content(place)?;
             is_new = fs::symlink_metadata(place).is_err();
             File::options().append(true).create(true).open(place).map_err(failed)?

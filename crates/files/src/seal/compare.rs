@@ -31,7 +31,7 @@ pub(crate) fn compare<O: Objects>(
     let mut compared = 0;
     for index in 0..done.segments.count() {
         let segment = done.segments.segment(index);
-        let (length, _) = segment.lengths(done.cipher, Direction::Decrypt);
+        let length = segment.input_length(Direction::Decrypt);
         sealed.read_exact_at(&mut workspace.input[..length], segment.sealed.start)?;
         let decrypted = process_segment(
             done.cipher,

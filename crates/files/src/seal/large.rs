@@ -346,7 +346,7 @@ impl<O: Objects> Sealer<'_, O> {
             Direction::Encrypt => segment.plain.start,
             Direction::Decrypt => segment.sealed.start,
         };
-        let (input_length, _) = segment.lengths(&large.cipher, direction);
+        let input_length = segment.input_length(direction);
         large.blob.read_exact_at(&mut workspace.input[..input_length], read_at)?;
         let written = process_segment(
             &large.cipher,

@@ -95,10 +95,13 @@ impl Segments {
 }
 
 impl Segment {
-    /// Length of the input and room for the output, in bytes.
-    pub(crate) fn lengths(&self, file: &FileCipher, direction: Direction) -> (usize, usize) {
-        let chunks = self.chunks.end - self.chunks.start;
-        lengths(&self.plain, &self.sealed, chunks, file, direction)
+    /// Length of the input, in bytes.
+    pub(crate) fn input_length(&self, direction: Direction) -> usize {
+        let input = match direction {
+            Direction::Encrypt => &self.plain,
+            Direction::Decrypt => &self.sealed,
+        };
+        (input.end - input.start) as usize
     }
 }
 
@@ -117,7 +120,7 @@ pub(crate) struct Part {
 
 impl Part {
     /// The part as a job of a parcel, where the file's bytes begin at these places in the buffers.
-    pub(crate) fn placed(self, key: KeyNumber, (input, output): (usize, usize)) -> PlacedJob {
+    pub(crate) fn placed(self, key: KeyNumber, input: usize, output: usize) -> PlacedJob {
         let behind = |range: Range<usize>, start| range.start + start..range.end + start;
         let (input, output) = (behind(self.input, input), behind(self.output, output));
         let padding = self.padding;
@@ -143,9 +146,9 @@ pub(crate) fn parts(
     std::iter::from_fn(move || {
         let chunk = chunks.next()?;
         let mut last = chunk.last;
-        let (mut taken, mut given) = lengths(&chunk.plain, &chunk.sealed, 1, file, direction);
+        let (mut taken, mut given) = lengths(&chunk, file, direction);
         while merge && let Some(next) = chunks.next() {
-            let more = lengths(&next.plain, &next.sealed, 1, file, direction);
+            let more = lengths(&next, file, direction);
             (taken, given) = (taken + more.0, given + more.1);
             last = next.last;
         }
@@ -260,20 +263,14 @@ pub(crate) fn iv_after(
     }
 }
 
-/// The bytes that the jobs of `chunks` chunks read and write. Decrypting also needs room for the
-/// padding, since only its result shows the padding's length.
-fn lengths(
-    plain: &Range<u64>,
-    sealed: &Range<u64>,
-    chunks: u64,
-    file: &FileCipher,
-    direction: Direction,
-) -> (usize, usize) {
-    let plain = (plain.end - plain.start) as usize;
-    let sealed = (sealed.end - sealed.start) as usize;
+/// The bytes that a chunk's job reads and writes. Decrypting also needs room for the padding, since
+/// only its result shows the padding's length.
+fn lengths(chunk: &Chunk, file: &FileCipher, direction: Direction) -> (usize, usize) {
+    let plain = (chunk.plain.end - chunk.plain.start) as usize;
+    let sealed = (chunk.sealed.end - chunk.sealed.start) as usize;
     match direction {
         Direction::Encrypt => (plain, sealed),
-        Direction::Decrypt => (sealed, sealed - chunks as usize * file.cipher().tag_length()),
+        Direction::Decrypt => (sealed, sealed - file.cipher().tag_length()),
     }
 }
 
@@ -288,12 +285,12 @@ pub(crate) fn process_segment(
     workspace: &mut Workspace,
     processor: &mut impl Processor,
 ) -> Result<usize, SegmentError> {
-    let (input_length, _) = segment.lengths(file, direction);
+    let input_length = segment.input_length(direction);
     let Workspace { input, parcel, .. } = workspace;
     let chunks = segment.chunks.clone().map(|index| segments.layout().chunk(index));
     let key = parcel.add_key(file.key());
     for part in parts(file, direction, chunks, &input[..input_length], before) {
-        parcel.push(part.placed(key, (0, 0)));
+        parcel.push(part.placed(key, 0, 0));
     }
     let verified = segments.verified.iter().flatten();
     for chunk in verified.filter(|chunk| segment.chunks.contains(chunk)) {

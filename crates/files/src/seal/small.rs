@@ -267,7 +267,7 @@ fn process_begun<O: Objects>(
         let first = parcel.jobs().len();
         let key = parcel.add_key(cipher.key());
         for part in parts(cipher, direction, chunks, &input[start..small.input.end], None) {
-            parcel.push(part.placed(key, (start, small.output.start)));
+            parcel.push(part.placed(key, start, small.output.start));
         }
         if worker.is_watched() {
             verify_some(&mut parcel.verifications_mut()[first..]);

@@ -185,7 +185,7 @@ impl<'a> StreamWork<'a> {
             for part in
                 parts(self.file, self.direction, chunks, &input[..piece.input_length], before)
             {
-                parcel.push(part.placed(key, (0, 0)));
+                parcel.push(part.placed(key, 0, 0));
             }
             parcel.add(std::mem::take(input), std::mem::take(output));
             places.push(start..parcel.jobs().len());

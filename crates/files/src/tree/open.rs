@@ -96,7 +96,8 @@ impl Objects for TreeWork<'_> {
         source: &Source,
     ) -> Result<Option<TreeOutput>, FileError> {
         let Some(target) = &directory.target else { return Ok(None) };
-        let (mode, created) = self.metadata.creation_mode(source.status());
+        let mode = self.metadata.creation_mode(source.status());
+        let created = mode & !Mode::from_raw_mode(self.metadata.umask);
         let inherited = target.inherited;
         let at_first = inherited.mode_at_first(mode);
         let named = self.named(directory, item);

@@ -3,7 +3,7 @@
 //! Their lengths were checked when the [`Records`] were made, so a record needs no check, and its
 //! address is computed instead of loaded.
 
-use evener_core::{Cipher, Direction, Padding, Records, Rejection, padding};
+use evener_core::{Cipher, Direction, Padding, RecordParts, Records, Rejection, padding};
 use zeroize::Zeroize;
 
 use super::SharedKeys;
@@ -89,7 +89,7 @@ impl Field {
     pub(super) fn of(records: &mut Records<'_>) -> Field {
         let (cipher, direction) = (records.cipher(), records.direction());
         let layout = *records.layout();
-        let (ivs, input, output) = records.parts();
+        let RecordParts { ivs, input, output } = records.parts();
         let mut field = Field {
             cipher,
             direction,

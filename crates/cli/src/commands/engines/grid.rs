@@ -1,6 +1,7 @@
 //! The engines as a grid: a row for each cipher, a column for each engine.
 
-use evener::{Cipher, shown_text};
+use evener::Cipher;
+use evener::program::shown_text;
 
 use super::{Ability, Found, PASSED};
 

@@ -122,7 +122,7 @@ impl Measuring {
     /// Saves the profile for later runs.
     fn keep(&self, profile: &Profile) -> Result<(), Trouble> {
         let path = evener::default_profile().ok_or_else(|| Trouble::usage(NO_HOME))?;
-        let kept = evener::keep_profile(&path, profile);
+        let kept = evener::program::keep_profile(&path, profile);
         kept.map_err(|cause| Trouble::File { action: "write", path, cause })
     }
 

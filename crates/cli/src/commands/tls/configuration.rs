@@ -11,7 +11,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use evener::shown_error;
+use evener::program::shown_error;
 use rustix::fs::OFlags;
 
 use crate::trouble::shown;

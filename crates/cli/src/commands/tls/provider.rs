@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
-use evener::shown_error;
+use evener::program::shown_error;
 
 /// The reason why OpenSSL can't load a file as a provider, as far as the file shows it.
 pub(super) fn unfit(path: &Path) -> Option<String> {
