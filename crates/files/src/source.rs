@@ -117,3 +117,14 @@ pub(crate) fn read_exact_at(
     }
     Ok(())
 }
+
+/// Returns whether a file ends at `offset`. It is read there, since a store's word for its length may
+/// not be that of its content.
+pub(crate) fn ends_at(file: BorrowedFd<'_>, offset: u64) -> Result<bool, FileError> {
+    let has_byte_at = |offset| match read_exact_at(file, &mut [0], offset) {
+        Ok(()) => Ok(true),
+        Err(FileError::Changed) => Ok(false),
+        Err(error) => Err(error),
+    };
+    Ok(offset.checked_sub(1).map_or(Ok(true), has_byte_at)? && !has_byte_at(offset)?)
+}

@@ -169,6 +169,37 @@ fn removing_the_source() {
     fail_everything(Operation::Decrypt, "cobblestone-256", MOVING, true);
 }
 
+/// A store that writes other bytes than it was given, and reports success: in the header, in a chunk
+/// or behind the end.
+#[test]
+fn sources_stay_where_outputs_are_not_as_written() {
+    for (operation, keys) in [
+        (Operation::Encrypt, "cobblestone-256"),
+        (Operation::Encrypt, "tink"),
+        (Operation::Encrypt, "openssl aes-128-ctr"),
+        (Operation::Decrypt, "cobblestone-256"),
+    ] {
+        let scene = Scene::new(operation, keys, MOVING, fill_small);
+        for action in ["flip", "longer"] {
+            let mut met = 0;
+            for nth in (1..).filter(|&nth| is_tried(0, nth, is_emulated())) {
+                scene.reset();
+                let output = run(&scene, "pwrite", Fault { action, message: "" }, nth, true);
+                if !scene.mark().exists() {
+                    break;
+                }
+                let errors = String::from_utf8_lossy(&output.stderr);
+                let what = format!("{operation:?} {keys}, write {nth}, {action}: {errors}");
+                assert_eq!(output.status.code(), Some(1), "{what}");
+                assert!(errors.contains("does not decrypt to the source"), "{what}");
+                scene.assert_whole(&what);
+                met += 1;
+            }
+            assert!(met > 3, "{operation:?} {keys}, {action}: only {met} writes");
+        }
+    }
+}
+
 #[test]
 fn a_source_that_can_not_be_removed_is_counted_once() {
     let scene = Scene::new(Operation::Encrypt, "cobblestone-256", MOVING, fill_small);

@@ -1,15 +1,16 @@
 //! Reads an output back and compares it, before its source is removed.
 
 use evener_core::{Direction, Engine};
+use evener_format::Header;
 use evener_pipeline::Worker;
 
-use super::objects::{Blob, Done, Objects, ReadAt};
+use super::objects::{Blob, Done, Objects, ReadAt, ReadBack};
 use super::segment::{SegmentError, iv_after, process_segment};
 use super::workspace::Workspace;
 use crate::{FileError, Operation};
 
-/// Decrypts the sealed object on the reference engine and compares it with the plain one; either
-/// may be the output.
+/// Reads an output back, from its first byte to its end. Decrypts the sealed object on the reference
+/// engine and compares it with the plain one; either may be the output.
 ///
 /// # Errors
 /// [`FileError::NotVerified`] when they differ, or there is no reference. The engine that wrote the
@@ -17,7 +18,7 @@ use crate::{FileError, Operation};
 pub(crate) fn compare<O: Objects>(
     operation: Operation,
     done: &Done<'_, O>,
-    output: &impl ReadAt,
+    output: &impl ReadBack,
     reference: Option<&dyn Engine>,
     workspace: &mut Workspace,
 ) -> Result<(), FileError> {
@@ -27,6 +28,9 @@ pub(crate) fn compare<O: Objects>(
         Operation::Encrypt => (blob, output, blob.length()),
         Operation::Decrypt | Operation::Verify => (output, blob, done.length),
     };
+    if !output.ends_at(done.length)? || !has_header(output, done.header)? {
+        return Err(FileError::NotVerified);
+    }
     let mut before = None;
     let mut compared = 0;
     for index in 0..done.segments.count() {
@@ -61,4 +65,12 @@ pub(crate) fn compare<O: Objects>(
         compared += written as u64;
     }
     if compared == plain_length { Ok(()) } else { Err(FileError::NotVerified) }
+}
+
+/// Returns whether an output begins with the header that was written, if one was.
+fn has_header(output: &impl ReadAt, written: Option<&Header>) -> Result<bool, FileError> {
+    let written = written.map_or(&[][..], Header::bytes);
+    let mut read = vec![0; written.len()];
+    output.read_exact_at(&mut read, 0)?;
+    Ok(read == written)
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use evener_core::{Direction, IgnorePoison, Iv};
-use evener_format::FileCipher;
+use evener_format::{FileCipher, Header};
 use evener_pipeline::{Load, Queue, Returned, Worker};
 
 use super::ledger::{End, Ledger};
@@ -28,6 +28,8 @@ pub(crate) struct Large<O: Objects> {
     blob: Arc<O::Blob>,
     cipher: FileCipher,
     segments: Segments,
+    /// The header of a sealed object that is made.
+    header: Option<Header>,
     /// True if it has an output.
     is_written: bool,
     /// Its output, until it is finished or has failed.
@@ -116,7 +118,7 @@ impl<O: Objects> Sealer<'_, O> {
         let segments = Segments::new(layout, cipher.geometry(), self.room)?;
         let segments = if self.is_watched { segments.verifying_some()? } else { segments };
         let output = self.objects.begin(group, item, &blob)?;
-        if let (Some(output), Some(header)) = (&output, header) {
+        if let (Some(output), Some(header)) = (&output, &header) {
             let written = output.write_at(header.bytes(), 0);
             written.map_err(|error| self.objects.at_output(group, item, error))?;
         }
@@ -137,6 +139,7 @@ impl<O: Objects> Sealer<'_, O> {
             blob: Arc::new(blob),
             cipher,
             segments,
+            header,
         }))
     }
 
@@ -412,6 +415,7 @@ impl<O: Objects> Sealer<'_, O> {
             blob: &large.blob,
             cipher: &large.cipher,
             segments: &large.segments,
+            header: large.header.as_ref(),
             length,
         };
         let output = large.output.lock().ignore_poison().take();

@@ -19,7 +19,9 @@ mod workspace;
 mod writing;
 
 pub(crate) use compare::compare;
-pub(crate) use objects::{Blob, Done, Draft, Objects, Opened, ReadAt, Room, block_before};
+pub(crate) use objects::{
+    Blob, Done, Draft, Objects, Opened, ReadAt, ReadBack, Room, block_before,
+};
 pub(crate) use prepare::{
     Prepared, bytes_to_know, bytes_to_prepare, check_key, opens, opens_header, prepare_plain,
     prepare_sealed,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use evener_core::{Direction, Iv};
-use evener_format::FileCipher;
+use evener_format::{FileCipher, Header};
 use evener_pipeline::Worker;
 
 use super::segment::{SegmentError, Segments};
@@ -18,6 +18,15 @@ pub(crate) trait ReadAt {
     /// # Errors
     /// When reading fails, or the object has become shorter.
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), FileError>;
+}
+
+/// An output that can be read back.
+pub(crate) trait ReadBack: ReadAt {
+    /// Returns whether it ends at `offset`.
+    ///
+    /// # Errors
+    /// When that can't be read.
+    fn ends_at(&self, offset: u64) -> Result<bool, FileError>;
 }
 
 /// An object that is open for reading.
@@ -121,6 +130,8 @@ pub(crate) struct Done<'a, O: Objects> {
     pub(crate) blob: &'a Arc<O::Blob>,
     pub(crate) cipher: &'a FileCipher,
     pub(crate) segments: &'a Segments,
+    /// The header that was written, if a sealed object was made.
+    pub(crate) header: Option<&'a Header>,
     /// The length of the result, in bytes.
     pub(crate) length: u64,
 }

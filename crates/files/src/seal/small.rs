@@ -224,9 +224,10 @@ impl<O: Objects> Sealer<'_, O> {
         let Small { item, blob, cipher, layout, output, header, .. } = small;
         self.control.done_bytes(blob.length());
         // Only now, because an engine that is left behind keeps the buffer in which it writes.
-        let header = header.as_ref().map_or(&[][..], Header::bytes);
-        let whole = output.start - header.len()..output.start + length;
-        workspace.output[whole.start..output.start].copy_from_slice(header);
+        let header = header.as_ref();
+        let first = header.map_or(&[][..], Header::bytes);
+        let whole = output.start - first.len()..output.start + length;
+        workspace.output[whole.start..output.start].copy_from_slice(first);
         let written = whole.len() as u64;
         let draft = self.objects.begin(group, &item, &blob)?;
         if let Some(draft) = &draft {
@@ -240,6 +241,7 @@ impl<O: Objects> Sealer<'_, O> {
             blob: &Arc::new(blob),
             cipher: &cipher,
             segments: &segments,
+            header,
             length: written,
         };
         self.objects.finish(done, draft, workspace, worker)

@@ -12,8 +12,10 @@ use super::names::refuse_long_name;
 use super::resume::Found;
 use super::work::TreeWork;
 use crate::output::Output;
-use crate::seal::{Blob, Done, Draft, Objects, Opened, ReadAt, Room, SegmentError, Workspace};
-use crate::source::{Source, read_exact_at};
+use crate::seal::{
+    Blob, Done, Draft, Objects, Opened, ReadAt, ReadBack, Room, SegmentError, Workspace,
+};
+use crate::source::{Source, ends_at, read_exact_at};
 use crate::{FileError, Operation, Refusal};
 
 /// An output of a tree with the mode that it has had since its creation, if that is known.
@@ -41,6 +43,12 @@ impl Draft for TreeOutput {
 impl ReadAt for TreeOutput {
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), FileError> {
         read_exact_at(self.file.as_fd().as_fd(), buffer, offset)
+    }
+}
+
+impl ReadBack for TreeOutput {
+    fn ends_at(&self, offset: u64) -> Result<bool, FileError> {
+        ends_at(self.file.as_fd().as_fd(), offset)
     }
 }
 

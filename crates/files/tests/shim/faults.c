@@ -5,7 +5,8 @@
  *   EVENER_FAULT_NAME=TEXT       of those, only calls whose file's path contains TEXT
  *   EVENER_FAULT_CALL=NAME       the call, by its POSIX name: pwrite, openat, linkat, ...
  *   EVENER_FAULT_NTH=N           the Nth such call fails; 0: all of them
- *   EVENER_FAULT_DO=ERRNO|short  with this error, or by doing only a byte of what was asked
+ *   EVENER_FAULT_DO=ERRNO|short  with this error, or by doing only a byte of what was asked;
+ *                   flip|longer  pwrite writes another first byte, or three bytes more, and succeeds
  *   EVENER_FAULT_MARK=PATH       made when a call was made to fail
  *   EVENER_FAULT_COUNT=PATH      gets, at the end of the process, the number of names that files and
  *                                directories were opened by: of `a/b` two
@@ -88,7 +89,7 @@ static const char *folded(int fd, const char *name, char *small, size_t size)
     char small_##path[4096]; \
     path = folded(fd, path, small_##path, sizeof small_##path);
 
-enum verdict { GO_ON, FAIL, SHORT };
+enum verdict { GO_ON, FAIL, SHORT, FLIP, LONGER };
 
 /* Decides about one call, and sets errno when it is to fail. */
 static enum verdict judge(const char *call, int fd, const char *name)
@@ -114,6 +115,10 @@ static enum verdict judge(const char *call, int fd, const char *name)
     const char *what = getenv("EVENER_FAULT_DO");
     if (what != NULL && strcmp(what, "short") == 0)
         return SHORT;
+    if (what != NULL && strcmp(what, "flip") == 0)
+        return FLIP;
+    if (what != NULL && strcmp(what, "longer") == 0)
+        return LONGER;
     errno = what == NULL ? EIO : atoi(what);
     return FAIL;
 }
@@ -170,7 +175,7 @@ __attribute__((destructor)) static void tell_count(void)
         case SHORT: \
             count = count > 1 ? 1 : count; \
             break; \
-        case GO_ON: \
+        default: \
             break; \
         } \
         return REAL(name)(fd, buffer, count __VA_OPT__(,) __VA_ARGS__); \
@@ -180,8 +185,39 @@ TRANSFER(read, "read", void *) TRANSFER_BODY(read, "read")
 TRANSFER(write, "write", const void *) TRANSFER_BODY(write, "write")
 TRANSFER(pread, "pread", void *, off_t offset) TRANSFER_BODY(pread, "pread", offset)
 TRANSFER(pread64, "pread", void *, off64_t offset) TRANSFER_BODY(pread64, "pread", offset)
-TRANSFER(pwrite, "pwrite", const void *, off_t offset) TRANSFER_BODY(pwrite, "pwrite", offset)
-TRANSFER(pwrite64, "pwrite", const void *, off64_t offset) TRANSFER_BODY(pwrite64, "pwrite", offset)
+
+/* Writes, and lies about it if that is due. */
+static ssize_t write_at(int fd, const void *buffer, size_t count, off64_t offset)
+{
+    switch (judge("pwrite", fd, NULL)) {
+    case FAIL:
+        return -1;
+    case SHORT:
+        return REAL(pwrite64)(fd, buffer, count > 1 ? 1 : count, offset);
+    case FLIP: {
+        ssize_t written = REAL(pwrite64)(fd, buffer, count, offset);
+        char other = count == 0 ? 0 : *(const char *)buffer ^ 1;
+        REAL(pwrite64)(fd, &other, count > 0, offset);
+        return written;
+    }
+    case LONGER:
+        REAL(pwrite64)(fd, "abc", 3, offset + (off64_t)count);
+        break;
+    case GO_ON:
+        break;
+    }
+    return REAL(pwrite64)(fd, buffer, count, offset);
+}
+
+ssize_t pwrite(int fd, const void *buffer, size_t count, off_t offset)
+{
+    return write_at(fd, buffer, count, offset);
+}
+
+ssize_t pwrite64(int fd, const void *buffer, size_t count, off64_t offset)
+{
+    return write_at(fd, buffer, count, offset);
+}
 
 /* Removes what was just made, if it has a temporary name and is due, and counts it. */
 static int take(int *taken, int result, int directory, const char *name)
