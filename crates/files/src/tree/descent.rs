@@ -149,18 +149,18 @@ mod tests {
     /// directories were opened on the way up, and the most that were open at once.
     fn down_and_up(depth: usize) -> (usize, usize) {
         let (path, mut way, mut most) = (path(depth), Way::new(), 0);
-        for at in 1..=depth {
-            way.enter(&path[at], at);
+        for location in &path[1..] {
+            way.enter(location, location.depth());
             most = most.max(way.open.len());
         }
         let mut opened = 0;
-        for at in (0..depth).rev() {
-            let deepest = way.to(&path[at], |above, location| {
+        for at in path[..depth].iter().rev() {
+            let deepest = way.to(at, |above, location| {
                 assert_eq!(above.copied().unwrap_or(0), location.depth() - 1);
                 opened += 1;
                 Ok::<_, ()>(location.depth())
             });
-            assert_eq!(deepest, Ok((at > 0).then_some(&at)));
+            assert_eq!(deepest, Ok((at.depth() > 0).then_some(&at.depth())));
             most = most.max(way.open.len());
         }
         (opened, most)

@@ -35,7 +35,7 @@ impl Wanted {
     ) -> Result<Wanted, FileError> {
         let mut wanted = Wanted::default();
         let mut listed = None;
-        for (name, _) in &source.kinds {
+        for name in source.kinds.keys() {
             let sealed = names.seal(name);
             if listing.kind(&sealed).is_none()
                 && look_up(target, &sealed)?.is_some_and(|(_, kind)| kind == FileType::RegularFile)
