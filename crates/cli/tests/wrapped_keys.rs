@@ -217,6 +217,23 @@ fn a_wrong_identity_opens_nothing_and_writes_nothing() {
 }
 
 #[test]
+fn a_fifo_gets_the_wrapped_key_first() {
+    let fixture = Fixture::new();
+    let line = format!(
+        "mkfifo fifo; cat fifo > sealed & $evener encrypt -q -r {RECIPIENT} tree/one fifo; s=$?; \
+         wait; exit $s"
+    );
+    assert_eq!(fixture.shell(&line).status, Some(0));
+    fixture.expect(0, &["decrypt", "-i", "identity", "sealed", "back"]);
+    let read = |name| fs::read(fixture.path(name)).unwrap();
+    assert_eq!(read("back"), read("tree/one"));
+    let moving = ["encrypt", "--remove-source", "-r", RECIPIENT, "tree/one", "fifo"];
+    let refused = fixture.expect(2, &moving);
+    assert!(refused.messages.contains("can't be read back"), "{}", refused.messages);
+    assert_eq!(read("back"), read("tree/one"));
+}
+
+#[test]
 fn a_pipe_without_a_wrapped_key_takes_one_by_its_name() {
     let fixture = Fixture::new();
     for (arguments, told) in [
