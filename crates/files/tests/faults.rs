@@ -190,9 +190,13 @@ fn sources_stay_where_outputs_are_not_as_written() {
                 }
                 let errors = String::from_utf8_lossy(&output.stderr);
                 let what = format!("{operation:?} {keys}, write {nth}, {action}: {errors}");
+                scene.assert_whole(&what);
+                // A later write may go over the bytes behind an earlier one.
+                if action == "longer" && output.status.success() {
+                    continue;
+                }
                 assert_eq!(output.status.code(), Some(1), "{what}");
                 assert!(errors.contains("does not decrypt to the source"), "{what}");
-                scene.assert_whole(&what);
                 met += 1;
             }
             assert!(met > 3, "{operation:?} {keys}, {action}: only {met} writes");
