@@ -348,6 +348,18 @@ fn refuse_inside(source: &Path, status: &Stat, target: &Path) -> Result<(), File
     }
 }
 
+/// Refuses a target tree that is the source, is inside it or contains it, whatever links lead there.
+pub(crate) fn refuse_overlap(source: &Path, target: &Path) -> Result<(), Failure> {
+    let fail = |path: &Path, error| Failure { path: path.to_owned(), error };
+    let opened = open_directory(source).map_err(|error| fail(source, error))?;
+    let system = FileError::system("read its status");
+    let status = fstat(&opened).map_err(|errno| fail(source, system(errno)))?;
+    let behind = behind_links(target).map_err(|error| fail(target, error))?;
+    refuse_inside(source, &status, &behind)
+        .and_then(|()| refuse_around(source, &opened, &behind))
+        .map_err(|error| fail(target, error))
+}
+
 /// Opens a target tree, or the directory in which it will be made; returns whether it exists.
 pub(super) fn place_of_target(target: &Path) -> Result<(OwnedFd, bool), FileError> {
     match open_target(target) {

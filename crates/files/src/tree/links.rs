@@ -78,7 +78,7 @@ pub(super) struct Further {
 }
 
 /// The outcome of a further name.
-enum Linked {
+pub(crate) enum Linked {
     Made,
     /// It can't be linked, for this reason.
     Apart(String),
@@ -361,15 +361,15 @@ impl TreeWork<'_> {
 }
 
 /// A link to be made: from an output's name into a directory.
-struct Link<'a> {
-    from: BorrowedFd<'a>,
-    existing: &'a OsStr,
-    into: BorrowedFd<'a>,
-    output: Identity,
+pub(crate) struct Link<'a> {
+    pub(crate) from: BorrowedFd<'a>,
+    pub(crate) existing: &'a OsStr,
+    pub(crate) into: BorrowedFd<'a>,
+    pub(crate) output: Identity,
 }
 
 /// The result of making a link under a name.
-enum Attempt {
+pub(crate) enum Attempt {
     Ended(Linked),
     /// The name belongs to another file.
     Taken,
@@ -379,7 +379,7 @@ enum Attempt {
 
 impl Link<'_> {
     /// Makes the link under an unused name.
-    fn make(&self, name: &OsStr) -> Result<Attempt, FileError> {
+    pub(crate) fn make(&self, name: &OsStr) -> Result<Attempt, FileError> {
         match linkat(self.from, self.existing, self.into, name, AtFlags::empty()) {
             Ok(()) => {}
             Err(Errno::EXIST) => return Ok(Attempt::Taken),
@@ -402,7 +402,7 @@ impl Link<'_> {
 
     /// Makes the link in the place of the entry with this name. It first has a temporary name,
     /// under which another run's `sweep` may remove it.
-    fn make_over(&self, name: &OsStr) -> Result<Linked, FileError> {
+    pub(crate) fn make_over(&self, name: &OsStr) -> Result<Linked, FileError> {
         let system = FileError::system("link its output");
         for _ in 0..MOST_TRIES {
             let temporary = temporary_name();
@@ -420,7 +420,7 @@ impl Link<'_> {
     }
 }
 
-fn notice_of_apart(count: usize, reason: &str) -> String {
+pub(crate) fn notice_of_apart(count: usize, reason: &str) -> String {
     let names = match count {
         1 => "1 hard link is stored as a file of its own",
         _ => &*format!("{count} hard links are stored as files of their own"),

@@ -49,9 +49,15 @@ use crate::{
 };
 
 pub(crate) use descent::Descent;
-pub(crate) use endpoints::{no_target_name, target_name};
+pub(crate) use directory::{Made, make_below, open_directory};
+pub(crate) use endpoints::{no_target_name, refuse_overlap, target_name};
+pub(crate) use finish::finish_new_directory;
+pub(crate) use links::{Attempt, Link, Linked, notice_of_apart};
 
 pub(crate) use mounts::is_mount_list_beginning;
+pub(crate) use names::refuse_other_spelling;
+pub(crate) use open::TreeOutput;
+pub(crate) use resume::is_same_time;
 
 pub use measure::{Total, measure};
 pub use mounts::is_mount_list;

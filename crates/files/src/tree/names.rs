@@ -160,6 +160,17 @@ pub(super) fn has_entry(directory: BorrowedFd<'_>, name: &OsStr) -> Result<bool,
     Ok(false)
 }
 
+/// Refuses a name under which a directory finds an entry with another one: that may be another
+/// output of this run.
+pub(crate) fn refuse_other_spelling(
+    directory: BorrowedFd<'_>,
+    name: &OsStr,
+) -> Result<(), FileError> {
+    let is_other = folds(directory, name) == Some(true)
+        && !has_entry(directory, name).map_err(FileError::system("look at its output"))?;
+    if is_other { Err(FileError::SameName(shown(name).to_string())) } else { Ok(()) }
+}
+
 impl TreeWork<'_> {
     /// Gives an output its name; returns whether it has replaced another file.
     pub(super) fn publish_output(&self, finished: &Finished) -> Result<bool, FileError> {
