@@ -99,7 +99,8 @@ pub use evener_pipeline::{Courtesy, PolicyName, UnknownPolicy, claim_process, hu
 /// Places: where objects lie, and how to add one.
 pub mod place {
     pub use evener_files::place::{
-        Abilities, Blob, Content, Draft, Entry, Fault, Memory, Name, NewObject, Origin, Store,
+        Abilities, Blob, Content, Draft, Entry, Fault, Kind, Local, Memory, Metadata, Name,
+        NewObject, Origin, Store, Tree,
     };
 }
 
