@@ -5,11 +5,12 @@ mod store;
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use evener_core::{IgnorePoison, shown};
+use evener_core::IgnorePoison;
 use rustix::fs::{CWD, Stat, UTIME_OMIT, stat};
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid};
@@ -19,7 +20,7 @@ use super::{Fault, Name};
 use crate::error::IntoSystemError;
 use crate::exposure::lies_without_modes;
 use crate::identity::{Identity, permissions};
-use crate::metadata::{self, xattrs};
+use crate::metadata::{self, Xattr, xattrs};
 use crate::naming::{behind_links, no_output_directory, refuse_planted_directory};
 use crate::output::Outputs;
 use crate::tree::{Made, make_below, open_directory};
@@ -31,7 +32,8 @@ use crate::{FileError, Operation, Options, Refusal};
 /// As a store it makes the directory if there is none, and directories that a name leads through.
 /// An output is complete when it gets its name. No symbolic link below the root is followed, and
 /// nothing replaces an entry of another kind. Directories that were there before keep their mode and
-/// times, and one that is read-only takes no outputs.
+/// times, and one that is read-only takes no outputs. The root stays open as long as this value
+/// lives.
 #[derive(Debug)]
 pub struct Local {
     path: PathBuf,
@@ -231,6 +233,12 @@ impl Rules {
         Ok(made)
     }
 
+    /// The extended attributes of a source that an output gets.
+    fn xattrs(&self, source: &Metadata) -> Vec<Xattr> {
+        let is_given = |(name, _): &&Xattr| self.metadata.gives_xattr(name.as_bytes());
+        source.xattrs.iter().filter(is_given).cloned().collect()
+    }
+
     fn status_of_file(&self, metadata: &Metadata) -> Result<Stat, FileError> {
         status(metadata, self.usual_modes.0)
     }
@@ -240,7 +248,7 @@ impl Rules {
     }
 }
 
-fn open_root(path: &Path) -> Result<std::os::fd::OwnedFd, FileError> {
+fn open_root(path: &Path) -> Result<OwnedFd, FileError> {
     open_directory(CWD, path.as_os_str(), true).map_err(FileError::system(OPEN_DIRECTORY))
 }
 
@@ -262,21 +270,9 @@ fn fault(error: FileError, name: &Name) -> Fault {
         FileError::Place(fault) => fault,
         FileError::Changed => Fault::Changed,
         FileError::Exists(_) | FileError::Taken(_) => Fault::Exists(name.clone()),
-        FileError::System { .. } | FileError::Output { .. } => Fault::Failed(error.to_string()),
+        FileError::System { .. } => Fault::Failed(error.to_string()),
         error => Fault::Refused(error.to_string()),
     }
-}
-
-/// The same, which names the output at which a system call failed.
-fn fault_of_output(error: FileError, name: &Name, root: &Path) -> Fault {
-    let error = match error {
-        FileError::System { action, errno } => {
-            let output = shown(&root.join(name.path())).to_string();
-            FileError::Output { action, errno, output }
-        }
-        error => error,
-    };
-    fault(error, name)
 }
 
 /// Returns whether nothing has a name, because a directory on the way is missing.

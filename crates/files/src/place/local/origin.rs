@@ -1,7 +1,7 @@
 //! Reading a local tree.
 
 use std::collections::{HashMap, VecDeque};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::iter;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -83,7 +83,7 @@ impl Local {
             FileType::Directory => Kind::Directory,
             FileType::Symlink => {
                 let text = readlinkat(directory, file, Vec::new()).map_err(&system)?;
-                Kind::SymbolicLink(PathBuf::from(std::ffi::OsString::from_vec(text.into_bytes())))
+                Kind::SymbolicLink(PathBuf::from(OsString::from_vec(text.into_bytes())))
             }
             FileType::RegularFile if is_temporary_name(file.as_bytes()) => {
                 Kind::LeftOut(left_out::UNFINISHED.to_owned())

@@ -3,14 +3,14 @@
 use std::ffi::{CString, OsStr};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use evener_core::IgnorePoison;
 use rustix::fs::{AtFlags, FileType, Stat, fstat, symlinkat, syncfs, unlinkat};
 use rustix::io::Errno;
 
-use super::{Local, Rules, fault_of_output, leads_nowhere};
+use super::{Local, Rules, fault, leads_nowhere};
 use crate::exposure::refuse_exposed;
 use crate::identity::Identity;
 use crate::naming::{kind_of_name, refuse_special};
@@ -30,12 +30,12 @@ impl Store for Local {
     fn look(&self, name: &Name) -> Result<Option<Entry>, Fault> {
         match self.look_for(name) {
             Err(error) if leads_nowhere(&error) => Ok(None),
-            found => found.map_err(|error| self.fault(error, name)),
+            found => found.map_err(|error| fault(error, name)),
         }
     }
 
     fn begin(&self, object: &NewObject<'_>) -> Result<Box<dyn Draft>, Fault> {
-        let begun = self.begin_file(object).map_err(|error| self.fault(error, object.name))?;
+        let begun = self.begin_file(object).map_err(|error| fault(error, object.name))?;
         Ok(Box::new(begun))
     }
 
@@ -46,7 +46,7 @@ impl Store for Local {
     fn sync(&self) -> Result<(), Fault> {
         let written = self.written.lock().ignore_poison();
         let synced = written.iter().try_for_each(|directory| syncfs(&**directory));
-        synced.map_err(|errno| self.fault(FileError::system("sync it")(errno), &Name::root()))
+        synced.map_err(|errno| fault(FileError::system("sync it")(errno), &Name::root()))
     }
 
     fn tree(&self) -> Option<&dyn Tree> {
@@ -56,7 +56,7 @@ impl Store for Local {
     fn remove(&self, name: &Name) -> Result<(), Fault> {
         self.remove_entry(name).map_err(|error| match leads_nowhere(&error) {
             true => Fault::Missing(name.clone()),
-            false => self.fault(error, name),
+            false => fault(error, name),
         })
     }
 
@@ -78,27 +78,23 @@ impl Store for Local {
 
 impl Tree for Local {
     fn make_directory(&self, directory: &NewObject<'_>) -> Result<bool, Fault> {
-        self.make_or_find(directory).map_err(|error| self.fault(error, directory.name))
+        self.make_or_find(directory).map_err(|error| fault(error, directory.name))
     }
 
     fn symlink(&self, link: &NewObject<'_>, target: &Path) -> Result<(), Fault> {
-        self.make_symlink(link, target).map_err(|error| self.fault(error, link.name))
+        self.make_symlink(link, target).map_err(|error| fault(error, link.name))
     }
 
     fn hard_link(&self, link: &NewObject<'_>, object: &Name) -> Result<(), Fault> {
-        self.make_link(link, object).map_err(|error| self.fault(error, link.name))
+        self.make_link(link, object).map_err(|error| fault(error, link.name))
     }
 
     fn settle(&self, directory: &NewObject<'_>, is_new: bool) -> Result<bool, Fault> {
-        self.finish(directory, is_new).map_err(|error| self.fault(error, directory.name))
+        self.finish(directory, is_new).map_err(|error| fault(error, directory.name))
     }
 }
 
 impl Local {
-    fn fault(&self, error: FileError, name: &Name) -> Fault {
-        fault_of_output(error, name, &self.path)
-    }
-
     fn look_for(&self, name: &Name) -> Result<Option<Entry>, FileError> {
         if name.path().as_os_str().is_empty() {
             let root = self.root(None)?;
@@ -130,7 +126,6 @@ impl Local {
             metadata: object.metadata.clone(),
             status,
             name: object.name.clone(),
-            root: self.path.clone(),
             replaces: object.replaces,
             length: 0,
         })
@@ -227,14 +222,14 @@ impl Local {
         let there = fstat(output).map_err(FileError::system("read its status"))?;
         let source = rules.status_of_directory(metadata)?;
         if is_new {
-            let xattrs = || Ok(metadata.xattrs.clone());
+            let xattrs = || Ok(rules.xattrs(metadata));
             finish_new_directory(&rules.metadata, xattrs, &source, (output, &there))?;
             return Ok(true);
         }
         // It has the attributes of itself.
         let is_finished = rules.metadata.apply_to_unfinished(output, &source, output)?;
         if is_finished && rules.metadata.xattrs {
-            rules.metadata.set_xattrs(&metadata.xattrs, output)?;
+            rules.metadata.set_xattrs(&rules.xattrs(metadata), output)?;
         }
         Ok(is_finished)
     }
@@ -248,8 +243,8 @@ impl Local {
         };
         self.rules(false).outputs(true).refuse_protected(directory, file)?;
         unlinkat(directory, file, flags).map_err(FileError::system("remove it"))?;
-        // It may be among the open ones.
         self.open.lock().ignore_poison().remove(name.path());
+        self.made.lock().ignore_poison().remove(name.path());
         Ok(())
     }
 }
@@ -266,7 +261,6 @@ struct Writing {
     metadata: Metadata,
     status: Stat,
     name: Name,
-    root: PathBuf,
     replaces: bool,
     length: u64,
 }
@@ -275,14 +269,14 @@ impl Draft for Writing {
     fn write_at(&mut self, bytes: &[u8], at: u64) -> Result<(), Fault> {
         self.length = self.length.max(at + bytes.len() as u64);
         let written = self.output.write_at(bytes, at);
-        written.map_err(|error| fault_of_output(error, &self.name, &self.root))
+        written.map_err(|error| fault(error, &self.name))
     }
 
     fn publish(self: Box<Self>, rest: &[u8]) -> Result<(), Fault> {
         if !rest.is_empty() {
             return Err(Fault::Refused("a file takes no parts".to_owned()));
         }
-        self.end().map_err(|error| fault_of_output(error, &self.name, &self.root))
+        self.end().map_err(|error| fault(error, &self.name))
     }
 }
 
@@ -292,7 +286,7 @@ impl Writing {
         if *leaves_holes {
             file.set_length(self.length)?;
         }
-        let xattrs = || Ok(self.metadata.xattrs.clone());
+        let xattrs = || Ok(self.rules.xattrs(&self.metadata));
         let metadata = &self.rules.metadata;
         metadata.apply_with(xattrs, &self.status, file.as_fd().as_fd(), *created, *granted)?;
         if let Some(name) = self.name.path().file_name().filter(|_| self.replaces) {
