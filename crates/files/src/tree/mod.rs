@@ -55,9 +55,10 @@ pub(crate) use finish::finish_new_directory;
 pub(crate) use links::{Attempt, Link, Linked, notice_of_apart};
 
 pub(crate) use mounts::is_mount_list_beginning;
-pub(crate) use names::refuse_other_spelling;
+pub(crate) use names::{folds, in_small_letters};
 pub(crate) use open::TreeOutput;
 pub(crate) use resume::is_same_time;
+pub(crate) use symlinks::refuse_no_link;
 
 pub use measure::{Total, measure};
 pub use mounts::is_mount_list;

@@ -119,7 +119,7 @@ impl Taken {
 
 /// Returns whether a directory finds the existing `name` with one letter in the other case; `None`
 /// if that can't be determined.
-fn folds(directory: BorrowedFd<'_>, name: &OsStr) -> Option<bool> {
+pub(crate) fn folds(directory: BorrowedFd<'_>, name: &OsStr) -> Option<bool> {
     let text = name.to_str()?;
     let at = text.find(char::is_alphabetic)?;
     let letter = text[at..].chars().next()?;
@@ -142,7 +142,7 @@ fn folds(directory: BorrowedFd<'_>, name: &OsStr) -> Option<bool> {
     }
 }
 
-fn in_small_letters(name: &OsStr) -> Vec<u8> {
+pub(crate) fn in_small_letters(name: &OsStr) -> Vec<u8> {
     match name.to_str() {
         Some(text) => text.to_lowercase().into_bytes(),
         None => name.as_encoded_bytes().to_ascii_lowercase(),
@@ -158,17 +158,6 @@ pub(super) fn has_entry(directory: BorrowedFd<'_>, name: &OsStr) -> Result<bool,
         }
     }
     Ok(false)
-}
-
-/// Refuses a name under which a directory finds an entry with another one: that may be another
-/// output of this run.
-pub(crate) fn refuse_other_spelling(
-    directory: BorrowedFd<'_>,
-    name: &OsStr,
-) -> Result<(), FileError> {
-    let is_other = folds(directory, name) == Some(true)
-        && !has_entry(directory, name).map_err(FileError::system("look at its output"))?;
-    if is_other { Err(FileError::SameName(shown(name).to_string())) } else { Ok(()) }
 }
 
 impl TreeWork<'_> {

@@ -1,6 +1,7 @@
 //! A directory tree of this machine, by the code that does local files.
 
 mod origin;
+mod spellings;
 mod store;
 
 use std::collections::HashMap;
@@ -8,13 +9,14 @@ use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use evener_core::IgnorePoison;
 use rustix::fs::{CWD, Stat, UTIME_OMIT, stat};
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid};
 
+use self::spellings::Spellings;
 use super::entry::{Metadata, time};
 use super::{Fault, Name};
 use crate::error::IntoSystemError;
@@ -47,6 +49,7 @@ pub struct Local {
     open: Mutex<HashMap<PathBuf, Arc<Made>>>,
     /// The directories that were made and are not settled yet.
     made: Mutex<HashMap<PathBuf, Identity>>,
+    spellings: Arc<Mutex<Spellings>>,
     /// A directory on each file system that was written to.
     written: Mutex<Vec<Arc<Made>>>,
 }
@@ -80,8 +83,13 @@ impl Local {
             root: OnceLock::new(),
             open: Mutex::default(),
             made: Mutex::default(),
+            spellings: Arc::default(),
             written: Mutex::default(),
         }
+    }
+
+    fn spellings(&self) -> MutexGuard<'_, Spellings> {
+        self.spellings.lock().ignore_poison()
     }
 
     fn rules(&self, is_plain: bool) -> &Arc<Rules> {

@@ -4,12 +4,13 @@ use std::ffi::{CString, OsStr};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use evener_core::IgnorePoison;
 use rustix::fs::{AtFlags, FileType, Stat, fstat, symlinkat, syncfs, unlinkat};
 use rustix::io::Errno;
 
+use super::spellings::Spellings;
 use super::{Local, Rules, fault, leads_nowhere};
 use crate::exposure::refuse_exposed;
 use crate::identity::Identity;
@@ -19,7 +20,7 @@ use crate::place::{
 };
 use crate::seal::Draft as _;
 use crate::temporary::{refuse_temporary, sweep, symlink_over};
-use crate::tree::{Attempt, Link, Linked, TreeOutput, finish_new_directory, refuse_other_spelling};
+use crate::tree::{Attempt, Link, Linked, Made, TreeOutput, finish_new_directory, refuse_no_link};
 use crate::{FileError, Refusal};
 
 impl Store for Local {
@@ -122,6 +123,8 @@ impl Local {
         }
         Ok(Writing {
             output,
+            directory,
+            spellings: self.spellings.clone(),
             rules: rules.clone(),
             metadata: object.metadata.clone(),
             status,
@@ -138,11 +141,8 @@ impl Local {
             None => self.make_root(&source, rules)?,
             Some(_) => {
                 let (above, name) = self.parent(directory.name, Some(rules))?;
-                let made = rules.make_directory(&above, name, &source)?;
-                if !made.is_new {
-                    refuse_other_spelling(above.as_fd(), name)?;
-                }
-                made
+                let make = || rules.make_directory(&above, name, &source);
+                self.spellings().make(&above, path, make)?
             }
         };
         let made = Arc::new(made);
@@ -160,22 +160,20 @@ impl Local {
 
     fn make_symlink(&self, link: &NewObject<'_>, target: &Path) -> Result<(), FileError> {
         let rules = self.rules(link.is_plain);
-        let (directory, file) = self.parent(link.name, Some(rules))?;
-        let directory = directory.as_fd();
+        let (into, file) = self.parent(link.name, Some(rules))?;
+        let directory = into.as_fd();
         refuse_temporary(file)?;
         let (name, text) = (text(file)?, text(target.as_os_str())?);
         let system = FileError::system("make the link");
-        match symlinkat(&*text, directory, &*name) {
+        let make = || match symlinkat(&*text, directory, &*name) {
             Err(Errno::EXIST) if link.replaces => {
-                if kind_of_name(directory, file) != Some(FileType::Symlink) {
-                    return Err(rules.outputs(true).taken(directory, file));
-                }
-                refuse_other_spelling(directory, file)?;
-                symlink_over(directory, &text, &name).map_err(system)?;
+                refuse_no_link(directory, &name)?;
+                symlink_over(directory, &text, &name).map_err(&system)
             }
-            Err(Errno::EXIST) => return Err(rules.outputs(false).taken(directory, file)),
-            made => made.map_err(system)?,
-        }
+            Err(Errno::EXIST) => Err(Fault::Exists(link.name.clone()).into()),
+            made => made.map_err(&system),
+        };
+        self.spellings().make(&into, link.name.path(), make)?;
         let status = rules.status_of_file(link.metadata)?;
         if !rules.metadata.apply_to_link(directory, &name, &text, &status)? {
             rules.metadata.unkept.times.note();
@@ -186,24 +184,24 @@ impl Local {
     fn make_link(&self, link: &NewObject<'_>, object: &Name) -> Result<(), FileError> {
         let rules = self.rules(link.is_plain);
         let (from, existing) = self.parent(object, None)?;
-        let (into, new) = self.parent(link.name, Some(rules))?;
-        let (from, into) = (from.as_fd(), into.as_fd());
+        let (directory, new) = self.parent(link.name, Some(rules))?;
+        let (from, into) = (from.as_fd(), directory.as_fd());
         let missing = || Fault::Missing(object.clone());
         let output = Identity::of_name(from, existing)?.ok_or_else(missing)?;
         let outputs = rules.outputs(link.replaces);
-        let link_to_it = Link { from, existing, into, output };
-        let linked = match link_to_it.make(new)? {
-            Attempt::Ended(linked) => linked,
-            Attempt::Gone => return Err(Refusal::OutputReplaced.into()),
-            Attempt::Taken if Identity::of_name(into, new)? == Some(output) => Linked::Made,
+        let new_link = Link { from, existing, into, output };
+        let make = || match new_link.make(new)? {
+            Attempt::Ended(linked) => Ok(linked),
+            Attempt::Gone => Err(Refusal::OutputReplaced.into()),
+            Attempt::Taken if Identity::of_name(into, new)? == Some(output) => Ok(Linked::Made),
             Attempt::Taken if link.replaces => {
                 refuse_special(into, new)?;
                 outputs.refuse_protected(into, new)?;
-                refuse_other_spelling(into, new)?;
-                link_to_it.make_over(new)?
+                new_link.make_over(new)
             }
-            Attempt::Taken => return Err(outputs.taken(into, new)),
+            Attempt::Taken => Err(outputs.taken(into, new)),
         };
+        let linked = self.spellings().make(&directory, link.name.path(), make)?;
         match linked {
             Linked::Made => Ok(()),
             Linked::Apart(reason) => Err(Fault::Refused(reason).into()),
@@ -257,6 +255,8 @@ fn text(text: &OsStr) -> Result<CString, FileError> {
 /// A file that is being written.
 struct Writing {
     output: TreeOutput,
+    directory: Arc<Made>,
+    spellings: Arc<Mutex<Spellings>>,
     rules: Arc<Rules>,
     metadata: Metadata,
     status: Stat,
@@ -289,9 +289,14 @@ impl Writing {
         let xattrs = || Ok(self.rules.xattrs(&self.metadata));
         let metadata = &self.rules.metadata;
         metadata.apply_with(xattrs, &self.status, file.as_fd().as_fd(), *created, *granted)?;
-        if let Some(name) = self.name.path().file_name().filter(|_| self.replaces) {
-            refuse_other_spelling(file.directory(), name)?;
+        let publish = || file.publish(self.rules.outputs(self.replaces));
+        // One at a time, unless the file system itself refuses a second one.
+        match self.replaces {
+            true => {
+                let mut spellings = self.spellings.lock().ignore_poison();
+                spellings.make(&self.directory, self.name.path(), publish)
+            }
+            false => publish(),
         }
-        file.publish(self.rules.outputs(self.replaces))
     }
 }
