@@ -261,6 +261,7 @@ fn open_root(path: &Path) -> Result<OwnedFd, FileError> {
 }
 
 /// A status that has the metadata of an entry. Times that it lacks are those that nobody sets.
+#[allow(clippy::useless_conversion, reason = "the types differ between architectures")]
 fn status(metadata: &Metadata, usual_mode: u32) -> Result<Stat, FileError> {
     let mut status = stat("/").map_err(FileError::system("read a status"))?;
     status.st_mode = metadata.mode.unwrap_or(usual_mode) & 0o7777;
