@@ -6,7 +6,7 @@
 //! | messages in memory, one or many | [`Aead`] |
 //! | a whole file's content in memory | [`Evener::seal_bytes`], [`Evener::open_bytes`] |
 //! | parts of an encrypted file | [`Evener::open_at`] |
-//! | objects in places of your own | [`Evener::transfer`] and [`place`] |
+//! | objects in places of your own, with trees on either side | [`Evener::transfer`] and [`place`] |
 //! | a format or device that prescribes CBC, CTR or ECB | [`hazmat`] |
 //! | a device of your own | [`engines`] |
 //!
@@ -105,7 +105,8 @@ pub use evener_pipeline::{Courtesy, PolicyName, UnknownPolicy, claim_process};
 /// Places: where objects lie, and how to add one.
 pub mod place {
     pub use evener_files::place::{
-        Abilities, Blob, Content, Draft, Entry, Fault, Memory, Name, NewObject, Origin, Store,
+        Abilities, Blob, Content, Draft, Entry, Fault, Kind, Local, Memory, Metadata, Name,
+        NewObject, Origin, Store, Tree,
     };
 }
 

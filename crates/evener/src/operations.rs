@@ -76,19 +76,26 @@ impl Evener {
         list(path.as_ref(), Some(&self.keys), &self.settings.options.tree)
     }
 
-    /// Encrypts, decrypts or verifies the objects of one [place](crate::place) into another.
-    /// `store` is `None` exactly for [`Operation::Verify`].
+    /// Encrypts, decrypts or verifies the objects of one [place](crate::place) into another, with
+    /// their directories, links and metadata where the other has them. What it can't have is a
+    /// failure or a notice of the report. `store` is `None` exactly for [`Operation::Verify`].
     ///
     /// ```
-    /// use evener::place::{Memory, Name};
-    /// use evener::{Evener, Operation};
+    /// use evener::place::{Local, Memory, Name};
+    /// use evener::{Evener, Operation, TreeOptions};
     /// # use evener::keys::{KeyFormat, KeyMaterial};
     /// # let evener = Evener::new(KeyMaterial::generate(KeyFormat::default())?.key_ring(b"")?)?;
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = |name: &str| directory.path().join(name);
+    /// # std::fs::create_dir_all(path("letters/2026"))?;
+    /// # std::fs::write(path("letters/2026/first"), "Dear Sir")?;
     ///
-    /// let (letters, sealed) = (Memory::new(), Memory::new());
-    /// letters.insert(Name::new("2026/first")?, b"Dear Sir");
-    /// evener.transfer(Operation::Encrypt, &letters, Some(&sealed))?;
+    /// let local = |name| Local::new(path(name), &TreeOptions::default());
+    /// let sealed = Memory::new();
+    /// evener.transfer(Operation::Encrypt, &local("letters"), Some(&sealed))?;
     /// assert!(sealed.get(&Name::new("2026/first.enc")?).is_some());
+    /// evener.transfer(Operation::Decrypt, &sealed, Some(&local("restored")))?;
+    /// assert_eq!(std::fs::read(path("restored/2026/first"))?, b"Dear Sir");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///

@@ -9,6 +9,7 @@ use evener::engines::{
 };
 use evener::hazmat::{ParallelCipher, RecordCipher};
 use evener::keys::{KeyFormat, KeyMaterial};
+use evener::place::{Local, Memory};
 use evener::{
     Aead, Cipher, Control, Direction, Evener, EvenerBuilder, Key, KeyRing, NonceSequence, Opening,
     Options, Pool, RandomAccess, Report, Sealer, Sealing,
@@ -29,6 +30,8 @@ fn threads_can_share_what_they_use_together() {
     is_shared::<Report>();
     is_shared::<Options>();
     is_shared::<RandomAccess>();
+    is_shared::<Local>();
+    is_shared::<Memory>();
     is_sent::<EvenerBuilder>();
     is_sent::<RecordCipher>();
     is_sent::<NonceSequence>();

@@ -1,6 +1,6 @@
 //! Mode, times, owner and extended attributes.
 
-use std::ffi::{CStr, OsStr};
+use std::ffi::{CStr, OsStr, OsString};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -32,10 +32,10 @@ pub(crate) struct Metadata {
     guards_mode: bool,
     /// True if an output is its owner's alone, because the sources' file system has no modes: it
     /// shows the mount's modes, not the files' own.
-    is_private: bool,
+    pub(crate) is_private: bool,
     /// True if an output may lack the chosen owner and extended attributes. It is then ciphertext,
     /// whose source still has them.
-    may_lack: bool,
+    pub(crate) may_lack: bool,
     /// The properties that the file system has not kept so far.
     pub(crate) unkept: Unkept,
 }
@@ -73,9 +73,22 @@ impl Metadata {
         there: Option<Mode>,
         granted: Mode,
     ) -> Result<(), FileError> {
+        let xattrs = || xattrs(source, |name| self.gives_xattr(name));
+        self.apply_with(xattrs, status, output, there, granted)
+    }
+
+    /// The same with the extended attributes from elsewhere, which are asked for if they are chosen.
+    pub(crate) fn apply_with(
+        &self,
+        xattrs: impl FnOnce() -> Result<Vec<Xattr>, FileError>,
+        status: &Stat,
+        output: BorrowedFd<'_>,
+        there: Option<Mode>,
+        granted: Mode,
+    ) -> Result<(), FileError> {
         let has_owner = self.give_owner(status, output)?;
         if self.xattrs {
-            self.copy_xattrs(source, output, |name| self.owner || name != CAPABILITIES)?;
+            self.set_xattrs(&xattrs()?, output)?;
         }
         let mode = self.wanted_mode(status) & granted;
         let mode = if has_owner { mode } else { mode & !SET_ID };
@@ -165,7 +178,8 @@ impl Metadata {
             return Ok(is_finished);
         }
         if self.xattrs {
-            self.copy_xattrs(source, output, |name| !name.starts_with(ACCESS_LISTS))?;
+            let xattrs = xattrs(source, |name| !name.starts_with(ACCESS_LISTS))?;
+            self.set_xattrs(&xattrs, output)?;
         }
         if before != wanted {
             self.set_mode(output, wanted)?;
@@ -217,31 +231,24 @@ impl Metadata {
         }
     }
 
-    fn copy_xattrs(
+    /// Returns whether an output gets the extended attribute with this name.
+    pub(crate) fn gives_xattr(&self, name: &[u8]) -> bool {
+        self.owner || name != CAPABILITIES
+    }
+
+    /// Gives an output extended attributes.
+    pub(crate) fn set_xattrs(
         &self,
-        source: BorrowedFd<'_>,
+        xattrs: &[Xattr],
         output: BorrowedFd<'_>,
-        takes: impl Fn(&[u8]) -> bool,
     ) -> Result<(), FileError> {
-        let system = FileError::system("copy its extended attributes");
-        let list = match whole(|buffer| flistxattr(source, buffer)) {
-            // The source's filesystem has none.
-            Err(Errno::NOTSUP) => return Ok(()),
-            list => list.map_err(&system)?,
-        };
-        for name in list.split(|&byte| byte == 0).filter(|name| !name.is_empty() && takes(name)) {
-            let name = OsStr::from_bytes(name);
-            let value = match whole(|buffer| fgetxattr(source, name, buffer)) {
-                // Removed since it was listed.
-                Err(Errno::NODATA) => continue,
-                value => value.map_err(&system)?,
-            };
-            let set = || fsetxattr(output, name, &value, XattrFlags::empty());
+        for (name, value) in xattrs {
+            let set = || fsetxattr(output, &**name, value, XattrFlags::empty());
             match while_writable(output, set) {
                 Err(errno) if self.may_lack => self.unkept.xattrs.forgive(errno),
                 set => set,
             }
-            .map_err(&system)?;
+            .map_err(FileError::system(COPY_XATTRS))?;
         }
         Ok(())
     }
@@ -341,6 +348,32 @@ impl Metadata {
     }
 }
 
+/// The name of an extended attribute, and its value.
+pub(crate) type Xattr = (OsString, Vec<u8>);
+
+/// The extended attributes of a file whose names `takes` accepts.
+pub(crate) fn xattrs(
+    source: BorrowedFd<'_>,
+    takes: impl Fn(&[u8]) -> bool,
+) -> Result<Vec<Xattr>, FileError> {
+    let system = FileError::system(COPY_XATTRS);
+    let list = match whole(|buffer| flistxattr(source, buffer)) {
+        // The source's filesystem has none.
+        Err(Errno::NOTSUP) => return Ok(Vec::new()),
+        list => list.map_err(&system)?,
+    };
+    let mut xattrs = Vec::new();
+    for name in list.split(|&byte| byte == 0).filter(|name| !name.is_empty() && takes(name)) {
+        let name = OsStr::from_bytes(name);
+        match whole(|buffer| fgetxattr(source, name, buffer)) {
+            // Removed since it was listed.
+            Err(Errno::NODATA) => {}
+            value => xattrs.push((name.to_owned(), value.map_err(&system)?)),
+        }
+    }
+    Ok(xattrs)
+}
+
 /// Makes a call that needs a writable output. A read-only one is made writable for the call: its
 /// owner may do that.
 pub(crate) fn while_writable(
@@ -375,6 +408,8 @@ fn times(status: &Stat) -> Timestamps {
         last_modification: time(status.st_mtime as i64, status.st_mtime_nsec as i64),
     }
 }
+
+const COPY_XATTRS: &str = "copy its extended attributes";
 
 const PRIVATE: &str = "its file system gives all files one mode, so the outputs are yours alone";
 

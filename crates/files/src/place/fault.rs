@@ -20,6 +20,14 @@ pub enum Fault {
     /// The place can't be read, so it is unknown whether an object is complete.
     #[error("the place can't be read, so it is unknown whether an object there is complete")]
     Unread,
+    /// A walk could not read the entry with this name.
+    #[error("{reason}")]
+    Entry {
+        /// Its name.
+        name: Name,
+        /// The reason, as text.
+        reason: String,
+    },
     /// The place does not take this; the text says why.
     #[error("{0}")]
     Refused(String),

@@ -4,7 +4,8 @@ use std::path::{Component, Path, PathBuf};
 
 use evener_core::shown;
 
-/// The name of an object: a relative path without `.` and `..`.
+/// The name of an entry: a relative path without `.` and `..`, which only the place itself has
+/// empty.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(PathBuf);
 
@@ -15,6 +16,16 @@ impl Name {
     /// When it has no name or leads upwards.
     pub fn new(path: impl AsRef<Path>) -> Result<Name, MalformedPath> {
         path_below_root(path.as_ref()).map(Name)
+    }
+
+    /// The name of the place itself, which is a directory if the place has directories.
+    pub fn root() -> Name {
+        Name(PathBuf::new())
+    }
+
+    /// The name of an entry that was found at a path below the root.
+    pub(super) fn found(path: PathBuf) -> Name {
+        Name(path)
     }
 
     /// The name as a relative path.

@@ -4,19 +4,21 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use evener_core::{Engine, IgnorePoison, Kind, shown};
-use evener_format::{Layout, Recipe};
+use evener_core::{Engine, IgnorePoison};
+use evener_format::Layout;
 use evener_pipeline::{PolicyName, Worker};
 
 use super::parts::Assembly;
-use super::{Abilities, Entry, Fault, Name, NewObject, Origin, Reading, Store};
+use super::structure::Structure;
+use super::{Abilities, Entry, Fault, Metadata, Name, Origin, Reading, Store};
 use crate::record::Record;
 use crate::seal::{
     Blob, Done, Draft, Feed, Objects, Opened, Order, Request, Room, Sealer, SegmentError,
-    Workspace, affordable_workers, bytes_to_know, check_key,
+    Workspace, affordable_workers,
 };
 use crate::seats::{self, Accounts};
 use crate::selection::Watch;
+use crate::tree::refuse_overlap;
 use crate::{
     Contradiction, Control, Failure, FileError, KeyRing, MalformedPath, Operation, OperationError,
     Refusal, Report, RunSettings, TransferOptions, contradictions,
@@ -27,7 +29,9 @@ use crate::{
 /// [`Operation::Verify`].
 ///
 /// An object appears in the store when it is complete, and plaintext only after it was
-/// authenticated.
+/// authenticated. Directories and links keep their names, and go to a store that is a
+/// [`Tree`](super::Tree). In another store, an object with several names is stored several times,
+/// which a notice says; a symbolic link or an empty directory is a failure.
 ///
 /// # Errors
 /// [`OperationError::Incomplete`] when objects failed; all others are done.
@@ -47,6 +51,10 @@ pub fn transfer(
     if store.is_some() == (operation == Operation::Verify) {
         return Err(fail(Contradiction::TransferStore.into()).into());
     }
+    if let (Some(source), Some(target)) = (origin.path(), store.and_then(Store::path)) {
+        refuse_overlap(source, target)?;
+    }
+    let root = origin.path().unwrap_or(Path::new(""));
     let able = seats::able(run, cipher, direction).map_err(fail)?;
     let abilities = store.map_or(Abilities::QUICK, Store::abilities);
     let requests = [origin.abilities().requests(), abilities.requests()];
@@ -64,7 +72,7 @@ pub fn transfer(
         part: abilities.part(),
         options,
         control: &run.control,
-        record: Record::new(run, Path::new("")),
+        record: Record::new(run, root),
         selection: options.selection.watch(),
     };
     let accounts = Accounts::open(&seats);
@@ -84,22 +92,31 @@ pub fn transfer(
     if requests > 1 && run.policy.is_none() {
         run_options.policy = Arc::new(PolicyName::Pull);
     }
+    let mut structure = work.structure();
     let statistics = evener_pipeline::run(&seats, &run_options, &sealer, |queue| {
-        work.walk(requests > 1, &sealer.feed(queue));
+        work.walk(requests > 1, &mut structure, &sealer.feed(queue));
     });
-    let unverified = sealer.unverified();
-    work.sync();
     let mut report = Report {
         operation: operation.name().to_owned(),
         format: keys.primary().format().to_owned(),
         cipher: cipher.to_string(),
         ..Report::default()
     };
+    let apart = work.make_links(&mut structure, &mut report);
+    if !apart.is_empty() {
+        let more = evener_pipeline::run(&seats, &run_options, &sealer, |queue| {
+            feed_items(apart, requests > 1, &sealer.feed(queue));
+        });
+        report.add_statistics(more);
+    }
+    work.settle(structure, &mut report);
+    work.sync();
+    let unverified = sealer.unverified();
     work.into_report(&mut report);
     report.add_statistics(statistics);
     accounts.settle(&mut report);
-    report.add_doubts(unverified.files.into_iter());
-    report.add_unnamed_doubts(Path::new(""), unverified.unnamed);
+    report.add_doubts(unverified.files.into_iter().map(|(engine, path)| (engine, root.join(path))));
+    report.add_unnamed_doubts(root, unverified.unnamed);
     report.interrupted |= run.control.is_stopped();
     report.seconds = started.elapsed().as_secs_f64();
     report.into_result()
@@ -108,7 +125,8 @@ pub fn transfer(
 /// A seat for each call that the places want at once. The further ones are on engines that compute
 /// on the calling thread: most of them wait for a place.
 fn seats_for(able: &[Arc<dyn Engine>], requests: usize) -> Vec<Arc<dyn Engine>> {
-    let computing = able.iter().filter(|engine| engine.description().kind == Kind::Cpu).cycle();
+    let computing =
+        able.iter().filter(|engine| engine.description().kind == evener_core::Kind::Cpu).cycle();
     let more = requests.saturating_sub(able.len());
     able.iter().chain(computing.take(more)).cloned().collect()
 }
@@ -126,39 +144,48 @@ fn order(memory: usize, part: usize) -> Result<Order, FileError> {
 }
 
 /// One transfer, shared by all workers.
-struct Transfer<'a> {
-    operation: Operation,
-    keys: &'a KeyRing,
+pub(super) struct Transfer<'a> {
+    pub(super) operation: Operation,
+    pub(super) keys: &'a KeyRing,
     origin: &'a dyn Origin,
-    store: Option<&'a dyn Store>,
+    pub(super) store: Option<&'a dyn Store>,
     part: Option<usize>,
-    options: &'a TransferOptions,
-    control: &'a Control,
-    record: Record<'a>,
+    pub(super) options: &'a TransferOptions,
+    pub(super) control: &'a Control,
+    pub(super) record: Record<'a>,
     selection: Watch<'a>,
 }
 
 /// An object of the origin, and the name of its output.
 #[derive(Clone)]
-struct Item {
-    entry: Arc<Entry>,
-    output: Name,
+pub(super) struct Item {
+    pub(super) entry: Arc<Entry>,
+    pub(super) output: Name,
     /// The number of times that it has changed while it was read.
     changes: u32,
+}
+
+fn feed_items(items: Vec<Item>, is_slow: bool, feed: &Feed<'_, Transfer<'_>>) {
+    for some in items.chunks(if is_slow { 1 } else { BATCH }) {
+        feed.push((), some.to_vec());
+    }
 }
 
 impl Transfer<'_> {
     /// Feeds the objects of the origin. Calls that take long are not made one after another by the
     /// same worker, and the longest objects, as far as seen, come first.
-    fn walk(&self, is_slow: bool, feed: &Feed<'_, Self>) {
+    fn walk(&self, is_slow: bool, structure: &mut Structure, feed: &Feed<'_, Self>) {
         let mut entries = self.origin.walk();
         while !self.control.is_stopped() {
-            let mut seen: Vec<Entry> = Vec::new();
+            let mut items: Vec<Item> = Vec::new();
             let mut number = 0;
             for entry in entries.by_ref().take(SEEN_AT_ONCE) {
                 number += 1;
                 match entry {
-                    Ok(entry) => seen.push(entry),
+                    Ok(entry) => items.extend(self.sort(entry, structure)),
+                    Err(Fault::Entry { name, reason }) => {
+                        self.record.failed(name.path(), Fault::Failed(reason).into());
+                    }
                     Err(fault) => self.record.failed(Path::new(""), fault.into()),
                 }
             }
@@ -166,31 +193,21 @@ impl Transfer<'_> {
                 return;
             }
             if is_slow {
-                seen.sort_by_key(|entry| std::cmp::Reverse(entry.length));
+                items.sort_by_key(|item| std::cmp::Reverse(item.entry.length));
             }
-            let items: Vec<_> = seen.into_iter().filter_map(|entry| self.item(entry)).collect();
             self.record.fed(items.len() as u64);
-            for some in items.chunks(if is_slow { 1 } else { BATCH }) {
-                feed.push((), some.to_vec());
-            }
+            feed_items(items, is_slow, feed);
         }
         feed.stop();
     }
 
     /// An object to be done; `None` if it is left out.
-    fn item(&self, entry: Entry) -> Option<Item> {
-        let (path, names) = (entry.name.path(), &self.options.names);
-        let file = path.file_name().unwrap_or_default();
-        let plain = path.with_file_name(names.plain(self.operation, file));
-        if !self.selection.takes_file(&plain) {
+    pub(super) fn item(&self, entry: Entry) -> Option<Item> {
+        let path = entry.name.path();
+        if !self.takes_object(path) {
             return None;
         }
-        let output = names.output(self.operation, file);
-        let named = |output| {
-            let refused = |error: MalformedPath| Refusal::Other(error.to_string()).into();
-            Name::new(path.with_file_name(output)).map_err(refused)
-        };
-        match output.and_then(named) {
+        match self.name_of_output(&entry.name) {
             Ok(output) => Some(Item { entry: Arc::new(entry), output, changes: 0 }),
             Err(reason) => {
                 self.record.left_out(path, reason.to_string());
@@ -199,61 +216,36 @@ impl Transfer<'_> {
         }
     }
 
-    /// To resume: returns whether an object's output is complete, by its length and
-    /// its key.
-    fn is_complete(
-        &self,
-        item: &Item,
-        source: &Reading,
-        room: Room<'_>,
-        worker: &mut Worker<'_>,
-    ) -> Result<bool, SegmentError> {
-        let Some(store) = self.store.filter(|_| self.options.resume) else {
-            return Ok(false);
-        };
-        let Some(there) = store.look(&item.output).map_err(FileError::from)? else {
-            return Ok(false);
-        };
-        let name = shown(item.output.path()).to_string();
-        let opened = |first: &mut [u8]| {
-            let origin = store.origin().ok_or(FileError::Place(Fault::Unread))?;
-            Ok::<_, FileError>(origin.open(&item.output, first)?)
-        };
-        let length = match there.length {
-            Some(length) => length,
-            None => opened(&mut [])?.0.length(),
-        };
-        let (plain, sealed) = match self.operation {
-            Operation::Encrypt => (source.length(), length),
-            Operation::Decrypt | Operation::Verify => (length, source.length()),
-        };
-        let belongs = |recipe: &Recipe| {
-            let layout = Layout::for_plaintext(&recipe.geometry(), plain);
-            layout.is_ok_and(|layout| layout.sealed_length() == sealed)
-        };
-        if !self.keys.recipes().any(belongs) {
-            let difference = format!("has {length} bytes, which its source does not give");
-            return Err(FileError::Differs { name, difference }.into());
-        }
-        if self.operation == Operation::Encrypt {
-            let Room { input, scratch, .. } = room;
-            let length = bytes_to_know(self.keys).min(sealed) as usize;
-            let needed = FileError::Memory { needed: 2 * length as u64 };
-            let beginning = input.get_mut(..length).ok_or(needed)?;
-            let (blob, read) = opened(beginning)?;
-            if let Some(rest) = beginning.get_mut(read..).filter(|rest| !rest.is_empty()) {
-                blob.read_at(rest, read as u64).map_err(FileError::from)?;
-            }
-            check_key(self.keys, beginning, sealed, scratch, worker).map_err(
-                |error| match error {
-                    SegmentError::File(FileError::Format(_) | FileError::Rejected { .. }) => {
-                        FileError::OtherKey(name).into()
-                    }
-                    other => other,
-                },
-            )?;
-        }
-        Ok(true)
+    /// The name of an object's output; `None` if the object is left out.
+    pub(super) fn output_of(&self, name: &Name) -> Option<Name> {
+        self.name_of_output(name).ok().filter(|_| self.takes_object(name.path()))
+    }
+
+    /// Globs and paths are those of plain objects.
+    fn takes_object(&self, path: &Path) -> bool {
+        let file = path.file_name().unwrap_or_default();
+        self.takes(&path.with_file_name(self.options.names.plain(self.operation, file)))
+    }
+
+    /// Returns whether the object or link with this path is taken.
+    pub(super) fn takes(&self, path: &Path) -> bool {
+        self.options.selection.takes_everything()
+            || path.parent().is_none_or(|above| self.takes_directory(above))
+                && self.selection.takes_file(path)
+    }
+
+    /// Returns whether the directory with this path is taken, and all that it is in.
+    pub(super) fn takes_directory(&self, path: &Path) -> bool {
+        let mut way = path.ancestors().filter(|path| !path.as_os_str().is_empty());
+        self.options.selection.takes_everything()
+            || way.all(|above| self.selection.takes_directory(above))
+    }
+
+    fn name_of_output(&self, name: &Name) -> Result<Name, FileError> {
+        let file = name.path().file_name().unwrap_or_default();
+        let output = self.options.names.output(self.operation, file)?;
+        let refused = |error: MalformedPath| Refusal::Other(error.to_string()).into();
+        Name::new(name.path().with_file_name(output)).map_err(refused)
     }
 
     fn sync(&self) {
@@ -278,8 +270,15 @@ impl Transfer<'_> {
     }
 }
 
+impl Item {
+    /// The metadata of the open object.
+    pub(super) fn metadata<'m>(&'m self, source: &'m Reading) -> &'m Metadata {
+        source.0.metadata().unwrap_or(&self.entry.metadata)
+    }
+}
+
 /// An output. Of a draft that has failed, only the reason is left.
-struct Writing(Mutex<Result<Assembly, Fault>>);
+pub(super) struct Writing(Mutex<Result<Assembly, Fault>>);
 
 impl Draft for Writing {
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), FileError> {
@@ -342,7 +341,7 @@ impl Objects for Transfer<'_> {
             }
             Operation::Decrypt | Operation::Verify => source.length(),
         };
-        let object = NewObject { name: &item.output, replaces: self.options.overwrite, longest };
+        let object = self.new_object(&item.output, item.metadata(source), longest);
         let assembly = Assembly::new(store.begin(&object)?, self.part, longest)?;
         Ok(Some(Writing(Mutex::new(Ok(assembly)))))
     }

@@ -21,7 +21,7 @@ pub(super) struct Way<T> {
 }
 
 /// A path down to directories that are opened by their names alone.
-pub(super) struct Descent<'t> {
+pub(crate) struct Descent<'t> {
     root: BorrowedFd<'t>,
     /// True if a symbolic link in the place of a directory is followed.
     follow: bool,
@@ -100,7 +100,7 @@ pub(super) fn most_open(depth: usize) -> usize {
 impl<'t> Descent<'t> {
     /// The path in a tree with this root. Unless `follow` allows it, the path follows no symbolic
     /// link, and so never leaves the tree.
-    pub(super) fn new(root: BorrowedFd<'t>, follow: bool) -> Descent<'t> {
+    pub(crate) fn new(root: BorrowedFd<'t>, follow: bool) -> Descent<'t> {
         Descent { root, follow, way: Way::new() }
     }
 
@@ -108,7 +108,7 @@ impl<'t> Descent<'t> {
     ///
     /// # Errors
     /// When a directory on the way can't be opened.
-    pub(super) fn to(&mut self, location: &Arc<Location>) -> Result<BorrowedFd<'_>, Errno> {
+    pub(crate) fn to(&mut self, location: &Arc<Location>) -> Result<BorrowedFd<'_>, Errno> {
         let Descent { root, follow, way } = self;
         let opened = way.to(location, |above, location| {
             let above = above.map_or(*root, OwnedFd::as_fd);

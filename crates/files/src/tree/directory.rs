@@ -39,14 +39,14 @@ pub(super) struct Directory {
 /// A directory of the target tree, and whether it was made by this run, or by a killed run for the
 /// same purpose.
 #[derive(Debug)]
-pub(super) struct Made {
+pub(crate) struct Made {
     directory: OwnedFd,
-    pub(super) identity: Identity,
-    pub(super) is_new: bool,
+    pub(crate) identity: Identity,
+    pub(crate) is_new: bool,
     /// Its permission bits when it was opened.
     pub(super) mode: Mode,
     /// The attributes that new entries inherit from it.
-    pub(super) inherited: Inherited,
+    pub(crate) inherited: Inherited,
 }
 
 /// A file to process: its name and its output's name (empty when nothing is written).
@@ -130,7 +130,7 @@ impl Made {
     ///
     /// # Errors
     /// When it is not a directory or has no status.
-    pub(super) fn of(directory: OwnedFd, is_new: bool) -> Result<Made, FileError> {
+    pub(crate) fn of(directory: OwnedFd, is_new: bool) -> Result<Made, FileError> {
         let status = fstat(&directory).map_err(FileError::system("read its status"))?;
         if FileType::from_raw_mode(status.st_mode) != FileType::Directory {
             return Err(FileError::system(OPEN_OUTPUT)(Errno::NOTDIR));
@@ -142,7 +142,7 @@ impl Made {
 
     /// Removes from a directory that this run has made what it inherited from its parent, and gives
     /// it the mode for the work, whatever the process's file mode creation mask.
-    pub(super) fn settle(
+    pub(crate) fn settle(
         &mut self,
         inherited: Inherited,
         source: &Stat,
@@ -168,7 +168,7 @@ impl Made {
 /// Makes (or finds) a directory of the target tree, the counterpart of one with the status
 /// `source`. A new one is to be [settled](Made::settle) once its owner is known; an existing one
 /// keeps its mode.
-pub(super) fn make_below(
+pub(crate) fn make_below(
     parent: &Made,
     name: &OsStr,
     source: &Stat,
@@ -191,7 +191,7 @@ pub(super) fn make_below(
 }
 
 /// Opens a directory in another. Unless `follow` allows it, no symbolic link is followed.
-pub(super) fn open_directory(
+pub(crate) fn open_directory(
     above: BorrowedFd<'_>,
     name: &OsStr,
     follow: bool,

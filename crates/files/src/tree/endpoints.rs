@@ -319,6 +319,15 @@ fn refuse_nested(
     Ok(())
 }
 
+/// Refuses a target tree that is the source, is inside it or contains it, whatever links lead there.
+pub(crate) fn refuse_overlap(source: &Path, target: &Path) -> Result<(), Failure> {
+    let opened = open_directory(source).map_err(at(source))?;
+    let status = fstat(&opened).map_err(FileError::system("read its status"));
+    let status = status.map_err(at(source))?;
+    let behind = behind_links(target).map_err(at(target))?;
+    refuse_nested(source, (&status, &opened), &behind).map_err(at(target))
+}
+
 /// Opens a target tree, or the directory in which it will be made; returns whether it exists.
 pub(super) fn place_of_target(target: &Path) -> Result<(OwnedFd, bool), FileError> {
     match open_target(target) {

@@ -24,6 +24,7 @@ use crate::Operation;
 use crate::Refusal::{self, OutputDirectoryMoved, SourceDirectoryMoved};
 use crate::identity::{Identity, permissions};
 use crate::location::Location;
+use crate::metadata::{Metadata, Xattr, xattrs};
 use crate::seal::{Blob, Done, Workspace, compare};
 use crate::{FileError, Report};
 
@@ -234,14 +235,8 @@ impl TreeWork<'_> {
             return Ok(());
         }
         if is_new {
-            let mode = permissions(&there);
-            let may_have = self.metadata.wanted_mode(status) | Mode::RWXU | Mode::SGID | Mode::SVTX;
-            if !may_have.contains(mode) {
-                self.metadata.unkept.modes.note();
-            }
-            self.metadata.apply(source, status, output, Some(mode), granted)?;
-            self.metadata.unmark(output);
-            return Ok(());
+            let xattrs = || xattrs(source, |name| self.metadata.gives_xattr(name));
+            return finish_new_directory(&self.metadata, xattrs, status, (output, &there));
         }
         if self.options.existing.updates() && !is_root {
             return self.metadata.renew(source, status, output, granted);
@@ -259,6 +254,24 @@ impl TreeWork<'_> {
         }
         Ok(())
     }
+}
+
+/// Gives a directory that this run has made the metadata of its source.
+pub(crate) fn finish_new_directory(
+    metadata: &Metadata,
+    xattrs: impl FnOnce() -> Result<Vec<Xattr>, FileError>,
+    status: &Stat,
+    (output, there): (BorrowedFd<'_>, &Stat),
+) -> Result<(), FileError> {
+    let mode = permissions(there);
+    let may_have = metadata.wanted_mode(status) | Mode::RWXU | Mode::SGID | Mode::SVTX;
+    if !may_have.contains(mode) {
+        metadata.unkept.modes.note();
+    }
+    let granted = metadata.granted(there, status);
+    metadata.apply_with(xattrs, status, output, Some(mode), granted)?;
+    metadata.unmark(output);
+    Ok(())
 }
 
 /// Opens a directory of either tree again, and returns its status too. `moved` is the error if it

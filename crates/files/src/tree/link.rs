@@ -13,15 +13,15 @@ use crate::naming::has_no_links;
 use crate::temporary::{MOST_TRIES, rename_over, temporary_name};
 
 /// A link to be made: from an output's name into a directory.
-pub(super) struct Link<'a> {
-    pub(super) from: BorrowedFd<'a>,
-    pub(super) existing: &'a OsStr,
-    pub(super) into: BorrowedFd<'a>,
-    pub(super) output: Identity,
+pub(crate) struct Link<'a> {
+    pub(crate) from: BorrowedFd<'a>,
+    pub(crate) existing: &'a OsStr,
+    pub(crate) into: BorrowedFd<'a>,
+    pub(crate) output: Identity,
 }
 
 /// The result of making a link under a name.
-pub(super) enum Attempt {
+pub(crate) enum Attempt {
     Made,
     /// It can't be made, for this reason.
     Apart(String),
@@ -33,7 +33,7 @@ pub(super) enum Attempt {
 
 impl Link<'_> {
     /// Makes the link under an unused name.
-    pub(super) fn make(&self, name: &OsStr) -> Result<Attempt, FileError> {
+    pub(crate) fn make(&self, name: &OsStr) -> Result<Attempt, FileError> {
         match linkat(self.from, self.existing, self.into, name, AtFlags::empty()) {
             Ok(()) => {}
             Err(Errno::EXIST) => return Ok(Attempt::Taken),
@@ -56,7 +56,7 @@ impl Link<'_> {
 
     /// Makes the link in the place of the entry with this name. It first has a temporary name,
     /// under which another run's `sweep` may remove it. Returns the reason if it can't be made.
-    pub(super) fn make_over(&self, name: &OsStr) -> Result<Option<String>, FileError> {
+    pub(crate) fn make_over(&self, name: &OsStr) -> Result<Option<String>, FileError> {
         let system = FileError::system("link its output");
         for _ in 0..MOST_TRIES {
             let temporary = temporary_name();
@@ -74,5 +74,5 @@ impl Link<'_> {
     }
 }
 
-pub(super) const OTHER_NUMBER: &str =
+pub(crate) const OTHER_NUMBER: &str =
     "a name of an output has another inode number than the file that was written";

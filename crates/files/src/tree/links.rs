@@ -340,7 +340,7 @@ impl TreeWork<'_> {
     }
 }
 
-fn notice_of_apart(count: usize, reason: &str) -> String {
+pub(crate) fn notice_of_apart(count: usize, reason: &str) -> String {
     let names = match count {
         1 => "1 hard link is stored as a file of its own",
         _ => &*format!("{count} hard links are stored as files of their own"),

@@ -120,7 +120,7 @@ impl Taken {
 
 /// Returns whether a directory finds the existing `name` with one letter in the other case; `None`
 /// if that can't be determined.
-fn folds(directory: BorrowedFd<'_>, name: &OsStr) -> Option<bool> {
+pub(crate) fn folds(directory: BorrowedFd<'_>, name: &OsStr) -> Option<bool> {
     let text = name.to_str()?;
     let at = text.find(char::is_alphabetic)?;
     let letter = text[at..].chars().next()?;
@@ -143,7 +143,7 @@ fn folds(directory: BorrowedFd<'_>, name: &OsStr) -> Option<bool> {
     }
 }
 
-fn in_small_letters(name: &OsStr) -> Vec<u8> {
+pub(crate) fn in_small_letters(name: &OsStr) -> Vec<u8> {
     match name.to_str() {
         Some(text) => text.to_lowercase().into_bytes(),
         None => name.as_encoded_bytes().to_ascii_lowercase(),

@@ -1,17 +1,19 @@
 //! A tree's files as the objects of a run.
 
+use std::ffi::OsStr;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use evener_pipeline::Worker;
-use rustix::fs::Mode;
+use rustix::fs::{Mode, Stat};
 
 use super::directory::{Directory, Item, Made};
 use super::names::refuse_long_name;
 use super::resume::Found;
 use super::work::TreeWork;
-use crate::output::Output;
+use crate::metadata::Metadata;
+use crate::output::{Output, Outputs};
 use crate::seal::{
     Blob, Done, Draft, Objects, Opened, ReadAt, ReadBack, Room, SegmentError, Workspace,
 };
@@ -19,13 +21,32 @@ use crate::source::{Source, ends_at, read_exact_at};
 use crate::{FileError, Operation, Refusal};
 
 /// An output of a tree with the mode that it has had since its creation, if that is known.
-pub(super) struct TreeOutput {
-    pub(super) file: Arc<Output<Arc<Made>>>,
-    pub(super) created: Option<Mode>,
+pub(crate) struct TreeOutput {
+    pub(crate) file: Arc<Output<Arc<Made>>>,
+    pub(crate) created: Option<Mode>,
     /// The permission bits that it may be given.
-    pub(super) granted: Mode,
+    pub(crate) granted: Mode,
     /// True if whole pages of zeros become holes.
-    pub(super) leaves_holes: bool,
+    pub(crate) leaves_holes: bool,
+}
+
+impl TreeOutput {
+    /// Begins the output of a source with the status `source`.
+    pub(crate) fn begin(
+        (outputs, metadata): (&Outputs, &Metadata),
+        (directory, name): (&Arc<Made>, &OsStr),
+        source: &Stat,
+        leaves_holes: bool,
+    ) -> Result<TreeOutput, FileError> {
+        let mode = metadata.creation_mode(source);
+        let created = mode & !Mode::from_raw_mode(metadata.umask);
+        let inherited = directory.inherited;
+        let at_first = inherited.mode_at_first(mode);
+        let file = Arc::new(outputs.create(directory.clone(), name, at_first)?);
+        let granted = metadata.settle(inherited, file.as_fd().as_fd(), source)?;
+        let created = (file.has_its_mode() && at_first == mode).then_some(created);
+        Ok(TreeOutput { file, created, granted, leaves_holes })
+    }
 }
 
 /// Of a longer file, in bytes, an existing output is refused before the work and not after it.
@@ -104,21 +125,14 @@ impl Objects for TreeWork<'_> {
         source: &Source,
     ) -> Result<Option<TreeOutput>, FileError> {
         let Some(target) = &directory.target else { return Ok(None) };
-        let mode = self.metadata.creation_mode(source.status());
-        let created = mode & !Mode::from_raw_mode(self.metadata.umask);
-        let inherited = target.inherited;
-        let at_first = inherited.mode_at_first(mode);
-        let named = self.named(directory, item);
-        let create = || self.outputs.create(target.clone(), &item.target, at_first);
-        let file = Arc::new(self.in_target(directory, create).map_err(&named)?);
+        let leaves_holes = self.options.sparse && self.operation == Operation::Decrypt;
+        let (how, at) = ((self.outputs, &self.metadata), (target, &*item.target));
+        let begin = || TreeOutput::begin(how, at, source.status(), leaves_holes);
+        let output = self.in_target(directory, begin).map_err(self.named(directory, item))?;
         if source.length() > LONG {
             self.refuse_existing(target, item)?;
         }
-        let granted = self.metadata.settle(inherited, file.as_fd().as_fd(), source.status());
-        let granted = granted.map_err(&named)?;
-        let created = (file.has_its_mode() && at_first == mode).then_some(created);
-        let leaves_holes = self.options.sparse && self.operation == Operation::Decrypt;
-        Ok(Some(TreeOutput { file, created, granted, leaves_holes }))
+        Ok(Some(output))
     }
 
     fn finish(

@@ -220,7 +220,7 @@ pub(super) fn has_time_of(output: &Stat, source: &Stat) -> bool {
 
 /// Returns whether an output's time, in seconds and nanoseconds, is its source's as kept by one of
 /// the kinds of file systems: each cuts off the part finer than its own times.
-fn is_same_time(source: (i64, i64), output: (i64, i64)) -> bool {
+pub(crate) fn is_same_time(source: (i64, i64), output: (i64, i64)) -> bool {
     let (seconds, nanoseconds) = source;
     KEPT_NANOSECONDS.iter().any(|unit| output == (seconds, nanoseconds - nanoseconds % unit))
         || output == (seconds - seconds.rem_euclid(2), 0)

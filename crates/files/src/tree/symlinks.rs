@@ -1,7 +1,7 @@
 //! Symbolic links, which are recreated as they are.
 
 use std::ffi::{CStr, OsStr};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use evener_core::shown;
 use rustix::fs::{AtFlags, FileType, readlinkat, statat, symlinkat};
@@ -67,7 +67,7 @@ impl TreeWork<'_> {
             Err(Errno::EXIST) if self.options.existing.replaces() => {
                 let system = FileError::system("make the link");
                 directory.claims.publish(target.as_fd(), name, || {
-                    refuse_no_link(target, name)?;
+                    refuse_no_link(target.as_fd(), name)?;
                     symlink_over(target.as_fd(), text, name).map_err(&system)?;
                     let made = statat(target, name, AtFlags::SYMLINK_NOFOLLOW).map_err(&system)?;
                     Ok(Identity::of(&made))
@@ -96,7 +96,7 @@ impl TreeWork<'_> {
         }
         let stays = self.minds_names() && self.is_link_to(target, name, text);
         if !stays {
-            refuse_no_link(target, name)?;
+            refuse_no_link(target.as_fd(), name)?;
             self.may_make_in(directory, target).map_err(FileError::system("make the link"))?;
         }
         self.directories.count_symlink();
@@ -110,8 +110,8 @@ impl TreeWork<'_> {
 
 /// Refuses to replace anything but a symbolic link with one: a file there may be the output of
 /// another source.
-fn refuse_no_link(target: &Made, name: &OsStr) -> Result<(), FileError> {
-    match kind_of_name(target.as_fd(), name) {
+pub(crate) fn refuse_no_link(target: BorrowedFd<'_>, name: &OsStr) -> Result<(), FileError> {
+    match kind_of_name(target, name) {
         None | Some(FileType::Symlink) => Ok(()),
         Some(kind) => Err(FileError::NoLink { name: shown(name).to_string(), kind: noun_of(kind) }),
     }
