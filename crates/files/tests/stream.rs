@@ -14,7 +14,9 @@ use common::{Options, bytes, cobblestone, every_key_ring, options, process, proc
 use evener_core::Profile;
 use evener_engines::faulty::{Fault, Faulty};
 use evener_engines::{Watch, guard};
-use evener_files::{Control, FileError, KeyRing, Operation, Report, StreamSource, StreamTarget};
+use evener_files::{
+    Control, Existing, FileError, KeyRing, Operation, Report, StreamSource, StreamTarget,
+};
 use evener_pipeline::costs::Costs;
 
 /// Sends `input` through a pipe in uneven portions and collects the output of another.
@@ -66,7 +68,10 @@ fn streams_and_files_are_the_same_format() {
     for (name, keys) in every_key_ring() {
         let (sealed, _) = through(Operation::Encrypt, &keys, &bytes(700_000));
         fs::write(at("sealed"), &sealed).unwrap();
-        let replacing = options().with(|it| it.stream.overwrite = true);
+        let replacing = options().with(|it| {
+            it.stream.overwrite = true;
+            it.tree.existing = Existing::Overwrite;
+        });
         let decrypt = |from: &Path, to: &Path| {
             process(Operation::Decrypt, &keys, from, Some(to), &replacing).unwrap()
         };
