@@ -4,7 +4,7 @@ use evener_core::{Cipher, Direction, Mode};
 
 use super::device::Argument::{Buffer, U32, U64};
 use super::device::{Argument, DeviceError, Launch, Properties};
-use super::kernels::{self, Form, GROUP_SIZE};
+use super::kernels::{self, Form};
 use super::plan::Plan;
 use super::sys::{Buffers, Channel};
 
@@ -234,21 +234,21 @@ impl Steps {
         let (scratch, count) = (Buffer(scratch), plan.items().len());
         let (messages, rounds) = (U32(count as u32), U32(self.rounds()));
         let (stripes, opens) = (plan.stripes(), U32(u32::from(self.opens())));
-        // A group folds the stripes of a message.
-        let fold = count as u64 * u64::from(GROUP_SIZE);
         if self.family == Family::ChaCha {
             let arguments = [input, output, scratch, messages, U64(stripes), opens];
             self.run(channel, "poly_stripes", stripes, &arguments)?;
-            if plan.needs_folding() {
-                self.run(channel, "poly_fold", fold, &[input, scratch, messages])?;
+            for (shift, threads) in plan.folds() {
+                let arguments = [input, scratch, messages, U32(shift), U64(threads)];
+                self.run(channel, "poly_fold", threads, &arguments)?;
             }
             let arguments = [input, output, scratch, messages, opens];
             return self.run(channel, "poly_tags", count as u64, &arguments);
         }
         let arguments = [input, output, keys, scratch, messages, U64(stripes), opens];
         self.run(channel, "gcm_stripes", stripes, &arguments)?;
-        if plan.needs_folding() {
-            self.run(channel, "gcm_fold", fold, &[input, keys, scratch, messages])?;
+        for (shift, threads) in plan.folds() {
+            let arguments = [input, keys, scratch, messages, U32(shift), U64(threads)];
+            self.run(channel, "gcm_fold", threads, &arguments)?;
         }
         let arguments = [input, output, keys, rounds, scratch, messages, opens];
         self.run(channel, "gcm_tags", count as u64, &arguments)

@@ -69,8 +69,21 @@ fn wide(kernel: &str) -> Option<&'static str> {
     })
 }
 
+/// The passes that fold the stripes of messages: for each the power of two of the stripes between two
+/// values, and the number of threads. `most` is the number of stripes of the longest message.
+pub(super) fn folds(messages: u64, stripes: u64, most: u64) -> impl Iterator<Item = (u32, u64)> {
+    let has_many = move |shift: &u32| {
+        let before = shift.saturating_sub(FOLDED_SHIFT);
+        most > 0 && ((most - 1) >> before) + 1 > JOINED_STRIPES
+    };
+    let shifts = (0..u64::BITS - FOLDED_SHIFT).step_by(FOLDED_SHIFT as usize);
+    shifts
+        .take_while(has_many)
+        .map(move |shift| (shift, (stripes >> (shift + FOLDED_SHIFT)) + messages))
+}
+
 /// Threads of a group (`GROUP_SIZE` in `common.cl`).
-pub(super) const GROUP_SIZE: u32 = 256;
+const GROUP_SIZE: u32 = 256;
 /// This many groups fit an NVIDIA multiprocessor of compute capability 9.0 by their threads.
 const GROUPS: u32 = 8;
 /// Bytes of a block of AES, GHASH and Poly1305, and of the grid on which texts begin.
@@ -85,6 +98,8 @@ pub(super) const VERDICT: usize = 4;
 pub(super) const STRIPE: usize = 16;
 /// Stripes that one thread joins (`JOINED_STRIPES` in `hash.cl`); more of them are folded first.
 pub(super) const JOINED_STRIPES: u64 = 32;
+/// The power of two of the values that a thread folds to one (`FOLDED_SHIFT` in `hash.cl`).
+const FOLDED_SHIFT: u32 = 4;
 /// Bytes of scratch for a message (`MESSAGE_WORDS` in `hash.cl`).
 pub(super) const MESSAGE_SCRATCH: usize = 96;
 /// Bytes of scratch for a stripe (`STRIPE_WORDS` in `hash.cl`).

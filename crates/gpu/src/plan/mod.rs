@@ -20,9 +20,7 @@ use std::ops::Range;
 
 use evener_core::Iv;
 
-use super::kernels::{
-    BLOCK, JOINED_STRIPES, MESSAGE, MESSAGE_SCRATCH, STRIPE, STRIPE_SCRATCH, VERDICT,
-};
+use super::kernels::{BLOCK, MESSAGE, MESSAGE_SCRATCH, STRIPE, STRIPE_SCRATCH, VERDICT, folds};
 pub(super) use shape::Shape;
 
 /// The limits of a part.
@@ -298,9 +296,9 @@ impl Plan {
         self.stripes
     }
 
-    /// Returns whether a message's hash has more stripes than one thread joins.
-    pub(super) fn needs_folding(&self) -> bool {
-        self.most_stripes > JOINED_STRIPES
+    /// The passes that fold the messages' stripes, as [`folds`] describes.
+    pub(super) fn folds(&self) -> impl Iterator<Item = (u32, u64)> + use<> {
+        folds(self.items.len() as u64, self.stripes, self.most_stripes)
     }
 
     /// Writes the messages' table, the first part of the arena.

@@ -62,10 +62,12 @@ fn the_table_counts_what_came_before() {
         assert_eq!(arena[number * MESSAGE + 64..][..16], [[2; 12].as_slice(), &[0; 4]].concat());
     }
     assert_eq!((plan.units(), plan.stripes()), (units, stripes));
-    assert!(!plan.needs_folding());
-    assert!(
-        plan.add(9, 16 * 16 * 32, 0, iv, KeyChoice::Session, Way::PACKED) && plan.needs_folding()
-    );
+    assert_eq!(plan.folds().count(), 0);
+    // 33 stripes become 3 values, and these the message's value.
+    assert!(plan.add(9, 16 * 16 * 32, 0, iv, KeyChoice::Session, Way::PACKED));
+    let (all, messages) = (plan.stripes(), plan.items().len() as u64);
+    let passes = [(0, all / 16 + messages), (4, all / 256 + messages)];
+    assert_eq!(plan.folds().collect::<Vec<_>>(), passes);
 }
 
 #[test]

@@ -29,7 +29,7 @@ use zeroize::Zeroizing;
 use super::device::Argument::{Buffer, U32, U64};
 use super::device::{Device, DeviceError, Launch};
 use super::kernels::{
-    self, BLOCK, CHACHA_BLOCK, Form, GROUP_SIZE, JOINED_STRIPES, MESSAGE, MESSAGE_SCRATCH, STRIPE,
+    self, BLOCK, CHACHA_BLOCK, Form, JOINED_STRIPES, MESSAGE, MESSAGE_SCRATCH, STRIPE,
     STRIPE_SCRATCH,
 };
 use super::probe;
@@ -341,9 +341,7 @@ impl Resident {
         for (number, chunk) in self.chunks(length).enumerate() {
             site.upload(table_at(number), site.table)?;
             let stripes = stripes(chunk.len());
-            let fold = u64::from(GROUP_SIZE);
             let (count, opens) = (U64(stripes), U32(0));
-            let is_long = stripes > JOINED_STRIPES;
             if is_gcm {
                 let arguments = [table, text, keys, scratch, one, count, opens];
                 self.launch(site, "gcm_stripes", stripes, &arguments)?;
@@ -351,14 +349,15 @@ impl Resident {
                 let arguments = [table, text, scratch, one, count, opens];
                 self.launch(site, "poly_stripes", stripes, &arguments)?;
             }
-            match is_gcm {
-                true if is_long => {
-                    self.launch(site, "gcm_fold", fold, &[table, keys, scratch, one])?;
+            for (shift, threads) in kernels::folds(1, stripes, stripes) {
+                let pass = [U32(shift), U64(threads)];
+                if is_gcm {
+                    let arguments = [&[table, keys, scratch, one][..], &pass].concat();
+                    self.launch(site, "gcm_fold", threads, &arguments)?;
+                } else {
+                    let arguments = [&[table, scratch, one][..], &pass].concat();
+                    self.launch(site, "poly_fold", threads, &arguments)?;
                 }
-                false if is_long => {
-                    self.launch(site, "poly_fold", fold, &[table, scratch, one])?;
-                }
-                _ => {}
             }
             let all = MESSAGE_SCRATCH + stripes as usize * STRIPE_SCRATCH;
             let at = sums_at(number);
