@@ -17,6 +17,21 @@ pub(super) fn takes_wide_tables(properties: &Properties) -> bool {
 /// The same, compiled for the CUDA driver by `scripts/gpu-ptx`.
 pub(super) const PTX: &str = include_str!("evener.ptx");
 
+/// The part of a PTX text that a driver needs for one kernel: what precedes all kernels, and the
+/// kernel. No kernel calls functions that are not part of it.
+pub(super) fn ptx_of(text: &str, kernel: &str) -> Option<String> {
+    let starts = text.match_indices(ENTRY).map(|(at, _)| at);
+    let mut starts: Vec<_> =
+        starts.map(|at| text[..at].rfind('\n').map_or(0, |end| end + 1)).collect();
+    starts.push(text.len());
+    let is_meant = |part: &&[usize]| {
+        let named = text[part[0]..part[1]].split_once(ENTRY).map(|(_, named)| named);
+        named.is_some_and(|named| named.split('(').next() == Some(kernel))
+    };
+    let part = starts.windows(2).find(is_meant)?;
+    Some([&text[..starts[0]], &text[part[0]..part[1]]].concat())
+}
+
 /// The parameters for starting a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Form {
@@ -111,6 +126,9 @@ const WIDE_GROUP: u32 = 1024;
 /// Bytes of the wide tables. One group uses a whole multiprocessor's shared memory.
 const WIDE_TABLES: u32 = 128 << 10;
 
+/// Begins a kernel in PTX.
+const ENTRY: &str = ".entry ";
+
 /// The files in order. `scripts/gpu-ptx` joins the same files. The last [`WIDE`] are for the wide
 /// tables.
 const FILES: &[&str] = &[
@@ -134,3 +152,18 @@ const FILES: &[&str] = &[
 ];
 
 const WIDE: usize = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kernel_is_a_text_of_its_own() {
+        let text = ptx_of(PTX, "aes_ctr_wide").unwrap();
+        assert!(text.starts_with("//") && text.contains(".version") && text.contains("AES_SBOX"));
+        assert_eq!(text.matches(ENTRY).count(), 1);
+        assert!(text.contains(".entry aes_ctr_wide(") && text.len() < PTX.len() / 5);
+        assert_eq!(ptx_of(PTX, "aes_ctr_wid"), None);
+        assert!(!PTX.contains(".func"), "functions would be in no kernel's text");
+    }
+}

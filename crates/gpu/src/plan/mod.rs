@@ -27,6 +27,8 @@ pub(super) use shape::Shape;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Limits {
     /// Bytes of the arena.
+    pub(super) host: usize,
+    /// Bytes of the input and of the output.
     pub(super) arena: usize,
     /// Number of keys, without the session's.
     pub(super) keys: usize,
@@ -177,9 +179,12 @@ impl Plan {
             let aad = self.aad.checked_add(aad)?.checked_next_multiple_of(BLOCK)?;
             let messages = self.items.len() + 1;
             let texts = up.end()?.max(down.end()?);
-            let end = starts(shape, messages, keys, aad).texts.checked_add(texts)?;
+            let first = starts(shape, messages, keys, aad).texts;
+            let packed = first.checked_add(up.packed.max(down.packed))?;
+            let end = first.checked_add(texts)?;
             let scratch = scratch(messages, self.stripes + stripes)?;
-            let fits = end <= self.limits.arena
+            let fits = packed <= self.limits.host
+                && end <= self.limits.arena
                 && keys <= self.limits.keys
                 && scratch <= self.limits.scratch;
             fits.then_some(((up, up_at), (down, down_at), aad))
