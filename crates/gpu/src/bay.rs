@@ -25,6 +25,15 @@ pub(super) struct Bay {
     last_key: LoadedKey,
 }
 
+/// The bytes of an arena.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Room {
+    /// In the host's memory, for all that is packed.
+    pub(super) host: usize,
+    /// In the device's memory, once for the input and once for the output.
+    pub(super) arena: usize,
+}
+
 /// The reason why the filling of an arena ended.
 pub(super) enum Filled {
     /// At this job, which did not fit, or at the batch's end.
@@ -38,14 +47,16 @@ impl Bay {
         device: &dyn Device,
         cipher: Cipher,
         direction: Direction,
-        arena: usize,
+        Room { host, arena }: Room,
     ) -> Result<Bay, DeviceError> {
         let (keys, scratch) = (arena / BYTES_FOR_A_KEY, plan::scratch_of(arena));
-        let limits = Limits { arena, keys, scratch };
+        let limits = Limits { host, arena, keys, scratch };
         let steps = Steps::new(cipher, direction, device.properties());
-        let sizes = Sizes { arena, keys: (keys + 1) * steps.slot(), scratch };
+        let sizes = Sizes { host, arena, keys: (keys + 1) * steps.slot(), scratch };
+        let mut channel = Channel::open(device, sizes)?;
+        steps.prepare_kernels(&mut channel)?;
         Ok(Bay {
-            channel: Channel::open(device, sizes)?,
+            channel,
             plan: Plan::new(Shape::of(cipher, direction), limits),
             limits,
             steps,
@@ -55,9 +66,9 @@ impl Bay {
         })
     }
 
-    /// Bytes of the arena.
-    pub(super) fn arena(&self) -> usize {
-        self.limits.arena
+    /// Returns whether it has this much room.
+    pub(super) fn has(&self, room: Room) -> bool {
+        self.limits.host >= room.host && self.limits.arena >= room.arena
     }
 
     /// Expands the session's key, which stays in slot 0.
@@ -191,6 +202,7 @@ impl Bay {
         for stretch in downs.drain(..) {
             channel.download_straight(&stretch)?;
         }
+        channel.end_copies()?;
         channel.zero(buffers.input, plan.input_end())?;
         channel.zero(buffers.scratch, plan.scratch())?;
         steps.wipe_keys(channel, keys)?;

@@ -1,6 +1,6 @@
 //! The engine's interface to a backend: the CUDA driver, or OpenCL.
 //!
-//! A backend knows nothing of ciphers. It finds [`Device`]s, makes their kernels from
+//! A backend knows nothing of ciphers. It finds [`Device`]s, makes each of their kernels from
 //! [`kernels`](super::kernels) once for a device, and opens [`Stream`]s: queues of commands that
 //! the device executes in order. A session has one stream for each of its arenas, so one stream's
 //! copies overlap with another's kernels.
@@ -16,7 +16,7 @@ pub(crate) trait Device: Send + Sync {
     /// The device's properties.
     fn properties(&self) -> &Properties;
 
-    /// Opens a queue for one thread at a time. The first call makes the kernels, which may take
+    /// Opens a queue for one thread at a time. The first call may make the kernels, which may take
     /// seconds; calls of other threads wait for it.
     ///
     /// # Errors
@@ -145,11 +145,31 @@ pub(crate) trait Stream: Send {
     /// Also when there is no such kernel.
     unsafe fn launch(&mut self, launch: &Launch<'_>) -> Result<(), DeviceError>;
 
+    /// Makes a kernel that will be started with this much [shared memory](Launch::dynamic_shared), if
+    /// the device did not do that before.
+    ///
+    /// # Errors
+    /// Also when there is no such kernel.
+    fn prepare(&mut self, kernel: &'static str, dynamic_shared: u32) -> Result<(), DeviceError>;
+
     /// Makes the device start on the queued commands, without waiting.
     ///
     /// # Errors
     /// When the device is lost.
     fn flush(&mut self) -> Result<(), DeviceError>;
+
+    /// Marks the commands queued so far, for [`Stream::finish_marked`]. A later mark replaces it.
+    ///
+    /// # Errors
+    /// When the device is lost.
+    fn mark(&mut self) -> Result<(), DeviceError>;
+
+    /// Waits until the device has executed the marked commands; those queued after them may still
+    /// run.
+    ///
+    /// # Errors
+    /// As for [`Stream::finish`].
+    fn finish_marked(&mut self) -> Result<(), DeviceError>;
 
     /// Starts to measure the device's own time of the commands that follow. For benchmarks.
     ///

@@ -14,7 +14,7 @@ use evener_core::{
     Cipher, Direction, EngineError, Job, Key, Mode, Outcome, Session, SessionRequest, wipe,
 };
 
-use super::bay::{Bay, Filled, text_length};
+use super::bay::{Bay, Filled, Room, text_length};
 use super::device::Device;
 use super::kernels::BLOCK;
 use super::lent::Lending;
@@ -80,20 +80,20 @@ impl GpuSession {
             bays: [None, None],
             ways: Ways::default(),
         };
-        session.bay(0, LEAST_ARENA)?;
+        session.bay(0, Room { host: LEAST_ARENA, arena: LEAST_ARENA })?;
         Ok(session)
     }
 
-    /// A bay with at least this arena, and no work in progress.
-    fn bay(&mut self, turn: usize, arena: usize) -> Result<&mut Bay, EngineError> {
+    /// A bay with at least this much room, and no work in progress.
+    fn bay(&mut self, turn: usize, room: Room) -> Result<&mut Bay, EngineError> {
         let (cipher, direction) = (self.cipher, self.direction);
-        if self.bays[turn].as_ref().is_some_and(|bay| bay.arena() < arena) {
+        if self.bays[turn].as_ref().is_some_and(|bay| !bay.has(room)) {
             self.bays[turn] = None;
         }
         match &mut self.bays[turn] {
             Some(bay) => Ok(bay),
             empty => {
-                let bay = Bay::open(&*self.device, cipher, direction, arena)
+                let bay = Bay::open(&*self.device, cipher, direction, room)
                     .and_then(|mut bay| {
                         if let Some(key) = &self.session_key {
                             bay.load(key)?;
@@ -106,25 +106,36 @@ impl GpuSession {
         }
     }
 
-    /// The arena size for a batch: small sessions cost little, and large ones soon have the whole
-    /// arena.
-    fn arena_for(&self, batch: &[Job<'_>]) -> usize {
+    /// The room for a batch: small sessions cost little, and large ones soon have the whole arena.
+    /// Messages that go straight take none of the host's memory.
+    fn room_for(&self, batch: &[Job<'_>]) -> Room {
+        let (mut host, mut arena) = (0, 0);
+        for (index, job) in batch.iter().enumerate() {
+            let need = self.need(job, job.input.len().saturating_add(BLOCK), index);
+            host = need.host.saturating_add(host);
+            arena = need.arena.saturating_add(arena);
+        }
+        let size =
+            |all: usize| all.min(MOST_ARENA).next_power_of_two().clamp(LEAST_ARENA, MOST_ARENA);
+        Room { host: size(host), arena: size(arena) }
+    }
+
+    /// The most room that a job needs whose text has this length.
+    fn need(&self, job: &Job<'_>, length: usize, index: usize) -> Room {
         let shape = Shape::of(self.cipher, self.direction);
-        let needs = batch.iter().map(|job| {
-            let length = job.input.len().saturating_add(BLOCK);
-            shape.need(length, job.aad.len()).unwrap_or(MOST_ARENA)
-        });
-        let all = needs.fold(0_usize, usize::saturating_add).min(MOST_ARENA);
-        all.next_power_of_two().clamp(LEAST_ARENA, MOST_ARENA)
+        let is_straight = self.ways.up(index).is_some() && self.ways.down(index).is_some();
+        let packed = if is_straight { 0 } else { length };
+        let bytes = |length| shape.need(length, job.aad.len()).unwrap_or(usize::MAX);
+        Room { host: bytes(packed), arena: bytes(length) }
     }
 
     fn run(&mut self, batch: &mut [Job<'_>]) -> Result<(), EngineError> {
         let (mut next, mut turn, mut stopped) = (0, 0, Ok(()));
-        let arena = self.arena_for(batch);
         self.ways.look(batch, &self.lending, self.cipher, self.direction);
+        let room = self.room_for(batch);
         while next < batch.len() && stopped.is_ok() {
             self.collect(turn, batch)?;
-            match self.fill(turn, arena, batch, next)? {
+            match self.fill(turn, room, batch, next)? {
                 Ok(Filled::Until(job)) => next = job,
                 Ok(Filled::TooLong(job)) => {
                     self.perform_long(turn, batch, job)?;
@@ -143,15 +154,15 @@ impl GpuSession {
         stopped
     }
 
-    /// Fills a bay of at least this arena.
+    /// Fills a bay with at least this much room.
     fn fill(
         &mut self,
         turn: usize,
-        arena: usize,
+        room: Room,
         batch: &mut [Job<'_>],
         next: usize,
     ) -> Result<Result<Filled, ()>, EngineError> {
-        self.bay(turn, arena)?;
+        self.bay(turn, room)?;
         let GpuSession { bays, ways, cipher, direction, session_key, .. } = self;
         let Some(bay) = &mut bays[turn] else { return Ok(Ok(Filled::Until(next))) };
         Ok(bay.fill(batch, next, *cipher, *direction, session_key.is_some(), ways))
@@ -187,12 +198,12 @@ impl GpuSession {
             return done.map_err(|error| error.of(&self.engine));
         }
         let job = &batch[index];
-        let text = text_length(job, cipher, direction);
-        let need = Shape::of(cipher, direction).need(text, job.aad.len());
-        let arena = need.and_then(usize::checked_next_power_of_two).unwrap_or(usize::MAX);
+        let need = self.need(job, text_length(job, cipher, direction), index);
+        let size = |need: usize| need.checked_next_power_of_two().unwrap_or(usize::MAX);
+        let room = Room { host: size(need.host), arena: size(need.arena) };
         let properties = self.device.properties();
         let most = properties.largest_allocation.min(properties.memory / 8);
-        if arena as u64 > most {
+        if room.arena as u64 > most {
             let reason = format!(
                 "a message of {} bytes is longer than the {most} bytes that the device gives to \
                  one; use shorter segments or another engine",
@@ -201,7 +212,7 @@ impl GpuSession {
             return Err(EngineError::failed(reason).of(&self.engine));
         }
         // The bay was filled before, so all jobs up to this one have their keys.
-        let _ = self.fill(turn, arena, &mut batch[..=index], index)?;
+        let _ = self.fill(turn, room, &mut batch[..=index], index)?;
         self.start(turn, batch)?;
         self.collect(turn, batch)
     }
@@ -219,6 +230,6 @@ impl Session for GpuSession {
 /// Bytes of the arena of a session that has not processed much yet.
 const LEAST_ARENA: usize = 64 << 10;
 
-/// Bytes of an arena: a few times what keeps a bus busy while the other arena is packed. Only a
-/// message that can't be cut gets a larger one.
-const MOST_ARENA: usize = 8 << 20;
+/// Bytes of an arena: 8 MiB of messages, a few times what keeps a bus busy while the other arena is
+/// packed, and their table. Only a message that can't be cut gets a larger one.
+const MOST_ARENA: usize = 9 << 20;

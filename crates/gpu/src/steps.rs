@@ -4,7 +4,7 @@ use evener_core::{Cipher, Direction, Mode};
 
 use super::device::Argument::{Buffer, U32, U64};
 use super::device::{Argument, DeviceError, Launch, Properties};
-use super::kernels::{self, Form, GROUP_SIZE};
+use super::kernels::{self, Form};
 use super::plan::Plan;
 use super::sys::{Buffers, Channel};
 
@@ -101,6 +101,30 @@ impl Steps {
         if self.cipher.mode() == Mode::Xts { 2 } else { 1 }
     }
 
+    /// Makes all kernels that a part may need.
+    pub(super) fn prepare_kernels(self, channel: &mut Channel) -> Result<(), DeviceError> {
+        let others: &[&str] = match (self.family, self.cipher.mode()) {
+            (Family::Aes, Mode::Gcm) => {
+                &["aes_expand", "gcm_expand", "gcm_stripes", "gcm_fold", "gcm_tags"]
+            }
+            (Family::Aes, Mode::Xts) => &["aes_expand", "xts_tweaks"],
+            (Family::Aes, _) => &["aes_expand"],
+            (Family::Camellia, _) => &["camellia_expand"],
+            (Family::Des, _) => &["des_expand"],
+            (Family::ChaCha, _) => {
+                &["chacha_expand", "poly_expand", "poly_stripes", "poly_fold", "poly_tags"]
+            }
+        };
+        let slices = self.family == Family::Des && self.opens();
+        let crypting =
+            [self.crypting(false)].into_iter().chain(slices.then(|| self.crypting(true)));
+        for kernel in others.iter().copied().chain(crypting) {
+            let Form { name, dynamic_shared, .. } = kernels::form(kernel, self.takes_wide);
+            channel.prepare(name, dynamic_shared)?;
+        }
+        Ok(())
+    }
+
     /// Queues the expansion of `count` keys, at `raw` in the input, into the slots from `slot` on.
     pub(super) fn expand(
         self,
@@ -183,7 +207,7 @@ impl Steps {
         let Buffers { input, output, keys, scratch } = channel.buffers();
         let (input, output, keys) = (Buffer(input), Buffer(output), Buffer(keys));
         let (messages, rounds) = (U32(plan.items().len() as u32), U32(self.rounds()));
-        let form = kernels::form(self.crypting(plan), self.takes_wide);
+        let form = kernels::form(self.crypting(plan.is_sliced()), self.takes_wide);
         let each = form.each(self.units, plan.units());
         let (units, opens) = (U64(plan.units()), U32(u32::from(self.opens())));
         let plain = [input, output, keys, rounds, messages, units, U32(each)];
@@ -200,8 +224,8 @@ impl Steps {
     }
 
     /// The kernel that reads and writes the texts.
-    fn crypting(self, plan: &Plan) -> &'static str {
-        if plan.is_sliced() {
+    fn crypting(self, is_sliced: bool) -> &'static str {
+        if is_sliced {
             return "des3_cbc_decrypt_sliced";
         }
         match (self.cipher.mode(), self.opens()) {
@@ -234,21 +258,21 @@ impl Steps {
         let (scratch, count) = (Buffer(scratch), plan.items().len());
         let (messages, rounds) = (U32(count as u32), U32(self.rounds()));
         let (stripes, opens) = (plan.stripes(), U32(u32::from(self.opens())));
-        // A group folds the stripes of a message.
-        let fold = count as u64 * u64::from(GROUP_SIZE);
         if self.family == Family::ChaCha {
             let arguments = [input, output, scratch, messages, U64(stripes), opens];
             self.run(channel, "poly_stripes", stripes, &arguments)?;
-            if plan.needs_folding() {
-                self.run(channel, "poly_fold", fold, &[input, scratch, messages])?;
+            for (shift, threads) in plan.folds() {
+                let arguments = [input, scratch, messages, U32(shift), U64(threads)];
+                self.run(channel, "poly_fold", threads, &arguments)?;
             }
             let arguments = [input, output, scratch, messages, opens];
             return self.run(channel, "poly_tags", count as u64, &arguments);
         }
         let arguments = [input, output, keys, scratch, messages, U64(stripes), opens];
         self.run(channel, "gcm_stripes", stripes, &arguments)?;
-        if plan.needs_folding() {
-            self.run(channel, "gcm_fold", fold, &[input, keys, scratch, messages])?;
+        for (shift, threads) in plan.folds() {
+            let arguments = [input, keys, scratch, messages, U32(shift), U64(threads)];
+            self.run(channel, "gcm_fold", threads, &arguments)?;
         }
         let arguments = [input, output, keys, rounds, scratch, messages, opens];
         self.run(channel, "gcm_tags", count as u64, &arguments)

@@ -55,7 +55,10 @@ pub(super) struct Channel {
     /// Leases of the lent memory copied since the last wait.
     leases: Vec<Lease>,
     buffers: Buffers,
+    /// True if copies may be in progress.
     is_busy: bool,
+    /// True if no copies follow the mark.
+    has_mark: bool,
 }
 
 /// Device memory of a channel.
@@ -71,7 +74,9 @@ pub(super) struct Buffers {
 /// The bytes of a channel's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sizes {
-    /// Bytes of the arena, and of input and output.
+    /// Bytes of the arena.
+    pub(super) host: usize,
+    /// Bytes of input and output.
     pub(super) arena: usize,
     pub(super) keys: usize,
     pub(super) scratch: usize,
@@ -86,15 +91,15 @@ impl Channel {
             keys: stream.allocate(sizes.keys)?,
             scratch: stream.allocate(sizes.scratch)?,
         };
-        let arena = device.pin(sizes.arena)?;
-        Ok(Channel { stream, arena, leases: Vec::new(), buffers, is_busy: false })
+        let arena = device.pin(sizes.host)?;
+        Ok(Channel { stream, arena, leases: Vec::new(), buffers, is_busy: false, has_mark: false })
     }
 
     pub(super) fn buffers(&self) -> Buffers {
         self.buffers
     }
 
-    /// The arena, once the device has finished with it.
+    /// The arena, once no copies to or from it are in progress.
     pub(super) fn arena(&mut self) -> Result<&mut [u8], DeviceError> {
         self.wait()?;
         Ok(&mut self.arena)
@@ -103,9 +108,9 @@ impl Channel {
     /// Queues a copy of the arena's first bytes to the input.
     pub(super) fn upload(&mut self, length: usize) -> Result<(), DeviceError> {
         let (from, to) = (&self.arena[..length], Place { buffer: self.buffers.input, offset: 0 });
-        self.is_busy = true;
+        (self.is_busy, self.has_mark) = (true, false);
         // SAFETY: the arena lives until the stream is dropped, and `arena`, the only access to it,
-        // waits until the stream has finished.
+        // waits until all copies have ended.
         unsafe { self.stream.copy_up(from.as_ptr(), from.len(), to) }
     }
 
@@ -113,7 +118,7 @@ impl Channel {
     pub(super) fn download(&mut self, bytes: Range<usize>) -> Result<(), DeviceError> {
         let from = Place { buffer: self.buffers.output, offset: bytes.start };
         let to = &mut self.arena[bytes];
-        self.is_busy = true;
+        (self.is_busy, self.has_mark) = (true, false);
         // SAFETY: as in `upload`.
         unsafe { self.stream.copy_down(from, to.as_mut_ptr(), to.len()) }
     }
@@ -123,7 +128,7 @@ impl Channel {
         self.hold(&from.lease);
         let host = ptr::with_exposed_provenance::<u8>(from.address);
         let to = Place { buffer: self.buffers.input, offset: from.at };
-        // SAFETY: the lease keeps the memory allocated until the stream has finished. Nothing
+        // SAFETY: the lease keeps the memory allocated until the copy has ended. Nothing
         // writes to it until then: only `bay` makes stretches, of inputs that a session's jobs
         // borrow, and the session's `Underway` ends all copies before the borrow of the jobs ends,
         // on every way out.
@@ -140,12 +145,21 @@ impl Channel {
         unsafe { self.stream.copy_down(from, host, to.length) }
     }
 
-    /// Keeps lent memory until the stream has finished.
+    /// Keeps lent memory until all copies have ended.
     fn hold(&mut self, lease: &Lease) {
-        self.is_busy = true;
+        (self.is_busy, self.has_mark) = (true, false);
         if !self.leases.last().is_some_and(|last| last.is(lease)) {
             self.leases.push(lease.clone());
         }
+    }
+
+    /// Makes a kernel, so that its first start takes no longer than others.
+    pub(super) fn prepare(
+        &mut self,
+        kernel: &'static str,
+        dynamic_shared: u32,
+    ) -> Result<(), DeviceError> {
+        self.stream.prepare(kernel, dynamic_shared)
     }
 
     /// Queues one of the engine's kernels.
@@ -154,6 +168,13 @@ impl Channel {
         // SAFETY: only `steps` makes launches, each with the parameters in the kernel's source; the
         // kernels access only the plan's layout, which fits the channel's sizes.
         unsafe { self.stream.launch(launch) }
+    }
+
+    /// Records that no copies follow until the next wait, which does not wait for other commands
+    /// that follow: the wiping of the device's memory.
+    pub(super) fn end_copies(&mut self) -> Result<(), DeviceError> {
+        self.has_mark = true;
+        self.stream.mark()
     }
 
     /// Queues the wiping of a buffer's first bytes.
@@ -190,11 +211,14 @@ impl Channel {
         self.stream.flush()
     }
 
-    /// Waits until the device has executed all commands.
+    /// Waits until all copies have ended.
     pub(super) fn wait(&mut self) -> Result<(), DeviceError> {
         if self.is_busy {
-            self.stream.finish()?;
-            self.is_busy = false;
+            match self.has_mark {
+                true => self.stream.finish_marked()?,
+                false => self.stream.finish()?,
+            }
+            (self.is_busy, self.has_mark) = (false, false);
             self.leases.clear();
         }
         Ok(())

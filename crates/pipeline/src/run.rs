@@ -38,8 +38,8 @@ pub trait Work: Sync {
         Load::unknown(1)
     }
 
-    /// Divides a task for an engine that must do little work at first: leaves `jobs` of its jobs,
-    /// at least one, in the task and returns the rest.
+    /// Divides a task, for an engine that must do little work at first, or between workers at the
+    /// end of a run: leaves `jobs` of its jobs, at least one, in the task and returns the rest.
     fn split(task: &mut Self::Task, jobs: u64) -> Option<Self::Task> {
         let _ = (task, jobs);
         None

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use evener_core::Cipher;
 use evener_engines::loads_foreign_code;
 
 use super::run;
-use crate::LabError;
+use crate::{LabError, values};
 
 /// `evener-lab bench gpu`.
 #[derive(Args, Clone, Debug)]
@@ -25,6 +26,10 @@ pub struct GpuOptions {
     /// cores explicitly; the report then says so
     #[arg(long, value_name = "ENGINE", default_value = "gpu")]
     pub device: String,
+    /// Ciphers to measure [default: all; sessions and runs with the most informative ones]
+    #[arg(long = "cipher", value_name = "LIST", value_delimiter = ',',
+          value_parser = values::cipher(), ignore_case = true, hide_possible_values = true)]
+    pub ciphers: Vec<Cipher>,
     /// Approximate time for each figure
     #[arg(long, value_name = "SECONDS", default_value_t = 0.5, value_parser = seconds)]
     pub seconds: f64,
@@ -40,6 +45,9 @@ pub struct GpuOptions {
     #[arg(long, value_name = "BYTES", default_value_t = 64 << 20,
           value_parser = clap::value_parser!(u64).range(1 << 16..=1 << 30))]
     pub copy: u64,
+    /// Workers of the engine's sessions [default: as many as the engine recommends]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub workers: Option<u16>,
     /// Rival program to run, such as another AES for GPUs; repeatable. It gets the number of bytes as its
     /// argument and prints a line for each cipher, such as `aes-128-ctr 184.2`: the cipher's name and GB/s
     /// on the device (10^9 bytes). Other lines are ignored
@@ -52,6 +60,11 @@ pub struct GpuOptions {
 }
 
 impl GpuOptions {
+    /// Returns whether the figures of a cipher are wanted.
+    pub(super) fn wants(&self, cipher: Cipher) -> bool {
+        self.ciphers.is_empty() || self.ciphers.contains(&cipher)
+    }
+
     pub(super) fn time(&self) -> Duration {
         Duration::from_secs_f64(self.seconds)
     }

@@ -8,6 +8,7 @@
 //! | `run.rs` | the parts of the benchmark, in order |
 //! | `memory.rs` | copies by the processor |
 //! | `shared.rs` | look-ups in the device's shared memory |
+//! | `resident.rs` | texts that stay in the device's memory |
 //! | `peers.rs` | other programs that measure themselves |
 //! | `sessions.rs` | the engine by itself: chunks in page-locked memory, with copies interleaved |
 //! | `together.rs` | the cores, the GPU and both, in runs under the policy |
@@ -16,6 +17,7 @@ mod command;
 mod memory;
 mod peers;
 mod report;
+mod resident;
 mod run;
 mod sessions;
 mod shared;

@@ -29,6 +29,8 @@ pub struct Report {
     /// Kernels by themselves, on random texts in the device's memory, timed by the device's clock.
     /// Every result was compared.
     pub kernels: Vec<Kernel>,
+    /// Texts that are sealed in the device's memory, by the wall clock.
+    pub resident: Vec<Resident>,
     /// Figures that other programs printed of themselves.
     pub peers: Vec<Peer>,
     /// The engine's sessions, with copies interleaved.
@@ -111,6 +113,17 @@ pub struct Kernel {
     /// Total bytes.
     pub bytes: usize,
     pub gb_per_second: f64,
+}
+
+/// A text that is sealed in the device's memory.
+#[derive(Clone, Debug, Serialize)]
+pub struct Resident {
+    pub cipher: String,
+    pub bytes: usize,
+    /// Rate of sealing, without the preparation.
+    pub gb_per_second: f64,
+    /// Time for the stream, its memory and the key, which every call prepares.
+    pub preparation_milliseconds: f64,
 }
 
 /// Sessions of several workers, each with its own batches.

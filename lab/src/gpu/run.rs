@@ -9,7 +9,7 @@ use evener_gpu::ceilings::{Bare, Texts};
 
 use super::GpuOptions;
 use super::report::{Conformance, Copy, Kernel, Report};
-use super::{memory, peers, sessions, shared, together};
+use super::{memory, peers, resident, sessions, shared, together};
 use crate::LabError;
 use crate::machine::Machine;
 
@@ -60,6 +60,7 @@ pub fn run(options: &GpuOptions, tell: &mut dyn FnMut(&str)) -> Result<Report, L
         shared_memory: None,
         conformance: Vec::new(),
         kernels: Vec::new(),
+        resident: Vec::new(),
         peers: Vec::new(),
         sessions: Vec::new(),
         together: Vec::new(),
@@ -80,6 +81,7 @@ pub fn run(options: &GpuOptions, tell: &mut dyn FnMut(&str)) -> Result<Report, L
         ));
     }
     measure_kernels(options, &bare, &*reference, &mut report, &mut course);
+    measure_resident(options, &reference, &mut report, &mut course);
     measure_peers(options, &mut report, &mut course);
     measure_sessions(options, &bare, &*engine, &mut report, &mut course);
     measure_together(options, (&cores, &engine), &mut report, &mut course);
@@ -131,8 +133,8 @@ fn measure_kernels(
     report: &mut Report,
     course: &mut Course<'_>,
 ) {
-    let ciphers = Cipher::ALL.iter().copied().filter(|cipher| bare.computes(*cipher));
-    for cipher in ciphers {
+    let is_measured = |cipher: &Cipher| bare.computes(*cipher) && options.wants(*cipher);
+    for cipher in Cipher::ALL.iter().copied().filter(is_measured) {
         let directions = match cipher.is_authenticated() {
             true => &[Direction::Encrypt][..],
             false => &[Direction::Encrypt, Direction::Decrypt],
@@ -162,6 +164,29 @@ fn measure_kernels(
     }
 }
 
+/// Texts that stay in the device's memory.
+fn measure_resident(
+    options: &GpuOptions,
+    reference: &Arc<dyn Engine>,
+    report: &mut Report,
+    course: &mut Course<'_>,
+) {
+    let is_measured = |cipher: &Cipher| cipher.is_authenticated() && options.wants(*cipher);
+    for cipher in CHOSEN.into_iter().filter(is_measured) {
+        for bytes in [1 << 20, options.bytes as usize] {
+            let what = format!("resident {cipher} {bytes}");
+            if !course.has_time(&what, PART_OF_SESSIONS, report) {
+                continue;
+            }
+            let rounds = usize::from(options.rounds);
+            match resident::measure(&options.device, cipher, bytes, rounds, reference) {
+                Ok(figures) => report.resident.push(figures),
+                Err(error) => report.missing.push(format!("{what}: {error}")),
+            }
+        }
+    }
+}
+
 fn measure_peers(options: &GpuOptions, report: &mut Report, course: &mut Course<'_>) {
     for program in &options.peers {
         let what = format!("peer {}", shown(program));
@@ -182,13 +207,13 @@ fn measure_sessions(
     report: &mut Report,
     course: &mut Course<'_>,
 ) {
-    for cipher in chosen(engine) {
+    for cipher in chosen(engine).filter(|cipher| options.wants(*cipher)) {
         for batch in BATCHES.into_iter().filter(|&batch| batch as u64 <= options.copy) {
             let what = format!("sessions {cipher} {batch}");
             if !course.has_time(&what, PART_OF_SESSIONS, report) {
                 continue;
             }
-            let shape = (16 << 10, batch);
+            let shape = (options.workers.map(usize::from), 16 << 10, batch);
             match sessions::measure(bare, engine, cipher, shape, options.time()) {
                 Ok(figures) => report.sessions.push(figures),
                 Err(error) => report.missing.push(format!("{what}: {error}")),
@@ -203,7 +228,7 @@ fn measure_together(
     report: &mut Report,
     course: &mut Course<'_>,
 ) {
-    for cipher in chosen(&**gpu) {
+    for cipher in chosen(&**gpu).filter(|cipher| options.wants(*cipher)) {
         for message in [1 << 10, 16 << 10, 1 << 20] {
             let what = format!("together {cipher} {message}");
             if !course.has_time(&what, 1.0, report) {

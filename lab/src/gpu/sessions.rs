@@ -12,15 +12,17 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::report::Sessions;
 
-/// Measures sessions of as many workers as the engine recommends, with batches of `batch` bytes.
+/// Measures sessions of so many workers, or as many as the engine recommends, with batches of `batch`
+/// bytes.
 pub(super) fn measure(
     bare: &Bare,
     engine: &dyn Engine,
     cipher: Cipher,
-    (message, batch): (usize, usize),
+    (workers, message, batch): (Option<usize>, usize, usize),
     time: Duration,
 ) -> Result<Sessions, EngineError> {
-    let workers = engine.offer(cipher, Direction::Encrypt).map_or(1, |offer| offer.depth.max(1));
+    let offered = || engine.offer(cipher, Direction::Encrypt).map_or(1, |offer| offer.depth.max(1));
+    let workers = workers.unwrap_or_else(offered);
     let message = message.min(batch);
     let before = bare.copies(batch, time / 2)?;
     let (bytes, wall, cpu) = perform(engine, cipher, (workers, message, batch), time)?;

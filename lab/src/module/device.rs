@@ -185,7 +185,9 @@ impl Device {
         if beside != Beside::Nothing {
             command.args(["--engine", &self.engine]);
         }
-        command.env(CACHE, cache);
+        for variable in CACHES {
+            command.env(variable, &cache);
+        }
         Ok(command)
     }
 
@@ -252,5 +254,5 @@ fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The variable that names PoCL's directory of compiled kernels.
-const CACHE: &str = "POCL_CACHE_DIR";
+/// The variables that name the directories of compiled kernels, of PoCL and of the CUDA driver.
+const CACHES: [&str; 2] = ["POCL_CACHE_DIR", "CUDA_CACHE_PATH"];

@@ -30,7 +30,7 @@ impl Bare {
     }
 
     fn copy_both_ways(&self, bytes: usize, time: Duration) -> Result<Copies, DeviceError> {
-        let sizes = Sizes { arena: bytes, keys: 256, scratch: 256 };
+        let sizes = Sizes { host: bytes, arena: bytes, keys: 256, scratch: 256 };
         let (mut one, mut other) =
             (Channel::open(&*self.device, sizes)?, Channel::open(&*self.device, sizes)?);
         let mut seconds = |up: bool, down: bool| -> Result<f64, DeviceError> {

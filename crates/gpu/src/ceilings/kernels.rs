@@ -75,9 +75,9 @@ impl Run {
         let count = (bytes / length.max(1)).max(1);
         let arena = shape.need(length, 0).and_then(|each| each.checked_mul(count));
         let arena = arena.ok_or_else(|| refused("they are too long"))?;
-        let limits = Limits { arena, keys: 1, scratch: plan::scratch_of(arena) };
+        let limits = Limits { host: arena, arena, keys: 1, scratch: plan::scratch_of(arena) };
         let steps = Steps::new(cipher, direction, device.properties());
-        let sizes = Sizes { arena, keys: 2 * steps.slot(), scratch: limits.scratch };
+        let sizes = Sizes { host: arena, arena, keys: 2 * steps.slot(), scratch: limits.scratch };
         let mut channel = Channel::open(device, sizes)?;
         let raw: Vec<u8> = (1..).take(cipher.key_length()).collect();
         let key = Key::new(&raw).map_err(|_| refused("no key fits"))?;

@@ -60,7 +60,8 @@ impl Chains {
         let form = kernels::form("shared_chains", false);
         let groups = bare.device.properties().usable_units() * form.groups;
         let arena = results_at(groups) + groups as usize * form.group_size as usize * 4;
-        let channel = Channel::open(&*bare.device, Sizes { arena, keys: 256, scratch: 256 })?;
+        let channel =
+            Channel::open(&*bare.device, Sizes { host: arena, arena, keys: 256, scratch: 256 })?;
         let mut chains = Chains { channel, form, groups, steps: 1 << 8 };
         // Doubles the steps until a run is long enough to measure.
         while chains.start()? < LEAST_SECONDS && chains.steps < MOST_STEPS {

@@ -15,7 +15,6 @@ pub(crate) mod tests;
 mod words;
 
 use std::ffi::CStr;
-use std::ffi::CString;
 use std::sync::{Arc, Mutex};
 
 use super::device::{Device, DeviceError, Found, Pinned, Properties, Stream};
@@ -42,8 +41,6 @@ fn found(library: &CStr, ptx: &'static str) -> Found {
     if version < LEAST_VERSION {
         return Err(format!("its driver is for {shown}; install one for CUDA 11 or later"));
     }
-    let text = CString::new(ptx).map_err(|_| "its kernels' text has a zero in it".to_owned())?;
-    let text: Arc<CStr> = text.into();
     let mut devices: Vec<Arc<dyn Device>> = Vec::new();
     let mut reason = "the CUDA driver lists no device".to_owned();
     for ordinal in 0..driver.count().map_err(words)? {
@@ -79,7 +76,7 @@ fn found(library: &CStr, ptx: &'static str) -> Found {
         devices.push(Arc::new(CudaDevice {
             driver: Arc::clone(&driver),
             device: facts.device,
-            ptx: Arc::clone(&text),
+            ptx,
             properties,
             context: Mutex::new(None),
         }));
@@ -90,7 +87,7 @@ fn found(library: &CStr, ptx: &'static str) -> Found {
 struct CudaDevice {
     driver: Arc<Driver>,
     device: i32,
-    ptx: Arc<CStr>,
+    ptx: &'static str,
     properties: Properties,
     /// Made by the first caller that needs it.
     context: Mutex<Option<Arc<Context>>>,
@@ -102,7 +99,7 @@ impl CudaDevice {
         if let Some(context) = &*made {
             return Ok(Arc::clone(context));
         }
-        let context = Arc::new(Context::make(&self.driver, self.device, &self.ptx)?);
+        let context = Arc::new(Context::retain(&self.driver, self.device, self.ptx)?);
         *made = Some(Arc::clone(&context));
         Ok(context)
     }

@@ -1,11 +1,15 @@
 //! A device's context, and calls into the CUDA driver.
 
-use std::ffi::{CStr, c_int, c_uint, c_void};
+use std::collections::HashMap;
+use std::ffi::{CStr, CString, c_int, c_uint, c_void};
 use std::ptr::{self, NonNull};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+
+use evener_core::IgnorePoison;
 
 use super::driver::{Address, Driver, LIBRARY, Object};
 use crate::device::{DeviceError, Pinned, said};
+use crate::kernels;
 
 /// The primary context of a device, which all users of the device in this process share, with the
 /// kernels in it.
@@ -13,8 +17,17 @@ pub(super) struct Context {
     driver: Arc<Driver>,
     device: c_int,
     context: Object,
-    /// Null until the kernels were loaded.
+    /// The kernels' text.
+    ptx: &'static str,
+    /// The loaded kernels by name, each in a module of its own: a driver compiles for milliseconds
+    /// what one cipher needs, and for seconds all of it.
+    loaded: Mutex<HashMap<&'static str, Loaded>>,
+}
+
+#[derive(Clone, Copy)]
+struct Loaded {
     module: Object,
+    function: Object,
 }
 
 // SAFETY: the driver's objects may be used from any thread in which their context is current, and
@@ -37,7 +50,11 @@ impl Drop for Current<'_> {
 
 impl Context {
     /// Gets the context of a device.
-    pub(super) fn retain(driver: &Arc<Driver>, device: c_int) -> Result<Context, DeviceError> {
+    pub(super) fn retain(
+        driver: &Arc<Driver>,
+        device: c_int,
+        ptx: &'static str,
+    ) -> Result<Context, DeviceError> {
         // SAFETY: a valid device. A context that is in use keeps its flags; then only events, which
         // have their own, keep the thread from spinning.
         let _ = unsafe { (driver.context_flags)(device, BLOCKING_SYNC) };
@@ -45,18 +62,7 @@ impl Context {
         // SAFETY: it writes one pointer; released when the value is dropped.
         driver.check("opened", unsafe { (driver.context_retain)(&mut context, device) })?;
         let driver = Arc::clone(driver);
-        Ok(Context { driver, device, context, module: ptr::null_mut() })
-    }
-
-    /// Gets the context of a device, and loads PTX into it.
-    pub(super) fn make(
-        driver: &Arc<Driver>,
-        device: c_int,
-        ptx: &CStr,
-    ) -> Result<Context, DeviceError> {
-        let mut made = Context::retain(driver, device)?;
-        made.module = made.load(ptx)?;
-        Ok(made)
+        Ok(Context { driver, device, context, ptx, loaded: Mutex::default() })
     }
 
     fn load(&self, ptx: &CStr) -> Result<Object, DeviceError> {
@@ -102,14 +108,31 @@ impl Context {
         self.driver.check(doing, function(&self.driver))
     }
 
-    /// A kernel by its name.
-    pub(super) fn function(&self, name: &CStr) -> Result<Function, DeviceError> {
-        let mut function = ptr::null_mut();
+    /// A kernel by its name. The first call for a name compiles the kernel; other threads wait for it.
+    pub(super) fn function(&self, name: &'static str) -> Result<Function, DeviceError> {
+        let mut loaded = self.loaded.lock().ignore_poison();
+        if let Some(known) = loaded.get(name) {
+            return Ok(Function(known.function));
+        }
+        let text = kernels::ptx_of(self.ptx, name).unwrap_or_else(|| self.ptx.to_owned());
+        let text = CString::new(text).unwrap_or_default();
+        let module = self.load(&text)?;
+        let (name_of, mut function) = (CString::new(name).unwrap_or_default(), ptr::null_mut());
         // SAFETY: it writes one pointer, which is valid as long as the module.
-        self.call("looking for a kernel", |driver| unsafe {
-            (driver.module_function)(&mut function, self.module, name.as_ptr())
-        })?;
+        let found = self.call("looking for a kernel", |driver| unsafe {
+            (driver.module_function)(&mut function, module, name_of.as_ptr())
+        });
+        if let Err(error) = found {
+            self.unload(module);
+            return Err(error);
+        }
+        loaded.insert(name, Loaded { module, function });
         Ok(Function(function))
+    }
+
+    fn unload(&self, module: Object) {
+        // SAFETY: loaded by `load`, and unloaded once, when none of its kernels runs.
+        let _ = self.call("closing it", |driver| unsafe { (driver.module_unload)(module) });
     }
 
     /// Allows a kernel this much dynamic shared memory.
@@ -198,13 +221,10 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        if !self.module.is_null() {
-            // SAFETY: loaded by `load`, and unloaded once; streams and pinned memory keep the
-            // context alive, so none of its kernels runs.
-            let _ =
-                self.call("closing it", |driver| unsafe { (driver.module_unload)(self.module) });
-        }
-        // SAFETY: retained by `make`, and released once.
+        // Streams and pinned memory keep the context alive, so no kernel runs.
+        let loaded = std::mem::take(&mut *self.loaded.lock().ignore_poison());
+        loaded.values().for_each(|kernel| self.unload(kernel.module));
+        // SAFETY: retained by `retain`, and released once.
         let _ = unsafe { (self.driver.context_release)(self.device) };
     }
 }
@@ -218,7 +238,7 @@ pub(crate) unsafe fn wait_for(index: usize, stream: u64) -> Result<(), DeviceErr
     let driver = Arc::new(Driver::load(LIBRARY).map_err(words)?);
     let facts = driver.facts(index)?;
     // SAFETY: as the caller promises.
-    unsafe { Context::retain(&driver, facts.device)?.wait_for(stream) }
+    unsafe { Context::retain(&driver, facts.device, "")?.wait_for(stream) }
 }
 
 /// A kernel.
@@ -368,15 +388,23 @@ impl Commands {
             .call("taking its time", |driver| unsafe { (driver.event_record)(timer, self.stream) })
     }
 
+    /// Marks the commands queued so far.
+    pub(super) fn mark(&mut self) -> Result<(), DeviceError> {
+        // SAFETY: both are of this context, and are destroyed only by `drop`.
+        self.context
+            .call("computing", |driver| unsafe { (driver.event_record)(self.event, self.stream) })
+    }
+
+    /// Waits for the marked commands; the thread sleeps.
+    pub(super) fn finish_marked(&mut self) -> Result<(), DeviceError> {
+        // SAFETY: as in `mark`; an event that was never recorded is over.
+        self.context.call("computing", |driver| unsafe { (driver.event_synchronize)(self.event) })
+    }
+
     /// Waits for all queued commands; the thread sleeps.
     pub(super) fn finish(&mut self) -> Result<(), DeviceError> {
-        // SAFETY: both are of this context, and are destroyed only by `drop`.
-        self.context.call("computing", |driver| unsafe {
-            match (driver.event_record)(self.event, self.stream) {
-                0 => (driver.event_synchronize)(self.event),
-                code => code,
-            }
-        })
+        self.mark()?;
+        self.finish_marked()
     }
 
     /// Waits for all queued commands, after the usual way has failed.

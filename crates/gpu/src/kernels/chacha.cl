@@ -193,33 +193,23 @@ KERNEL void poly_stripes(__global const uchar *input, __global const uchar *outp
 }
 
 // As gcm_fold.
-KERNEL void poly_fold(__global const uchar *input, __global uint *scratch, uint messages) {
-    __local Number sums[GROUP_SIZE];
+KERNEL void poly_fold(__global const uchar *input, __global uint *scratch, uint messages, uint shift,
+                      ulong threads) {
     __global const Message *message = (__global const Message *)input;
-    for (uint m = GROUP; m < messages; m += GROUPS) {
-        ulong stripes = stripes_of(&message[m]);
-        if (stripes <= JOINED_STRIPES) continue;
+    FOR_UNITS(thread, threads, 1) {
+        uint m;
+        Fold fold = fold_of(message, messages, thread, shift, &m);
+        if (fold.count == 0) continue;
         Number power = load_number(scratch + m * MESSAGE_WORDS + POLY_POWER);
-        ulong share = (stripes + GROUP_SIZE - 1) / GROUP_SIZE, start = share * LOCAL_ID;
+        for (uint i = 0; i < shift; i++) power = product_of(power, power);
         Number sum = {{0, 0, 0, 0, 0}};
-        for (ulong i = share; i-- > 0;) {
-            if (start + i >= stripes) continue;
-            ulong stripe = message[m].stripes + start + i;
+        for (uint i = fold.count; i-- > 0;) {
+            ulong stripe = fold.first + ((ulong)i << shift);
             sum = sum_of(product_of(sum, power),
                          load_number(stripe_values(scratch, messages, stripe)));
         }
-        for (ulong exponent = start; exponent > 0; exponent >>= 1) {
-            if (exponent & 1) sum = product_of(sum, power);
-            power = product_of(power, power);
-        }
-        sums[LOCAL_ID] = sum;
-        BARRIER();
-        for (uint span = GROUP_SIZE / 2; span > 0; span /= 2) {
-            if (LOCAL_ID < span) sums[LOCAL_ID] = sum_of(sums[LOCAL_ID], sums[LOCAL_ID + span]);
-            BARRIER();
-        }
-        if (LOCAL_ID == 0) store_number(scratch + m * MESSAGE_WORDS, sums[0]);
-        BARRIER();
+        store_number(fold.is_all ? scratch + m * MESSAGE_WORDS
+                                 : stripe_values(scratch, messages, fold.first), sum);
     }
 }
 

@@ -13,7 +13,16 @@
 #define GROUPS ((uint)__nvvm_read_ptx_sreg_nctaid_x())
 #define BARRIER() __syncthreads()
 #define PERMUTE(low, high, selector) __nvvm_prmt(low, high, selector)
+// The whole product. (The compiler would multiply numbers of 64 bits.)
+static ulong wide_product(uint x, uint y) {
+    ulong product;
+    __asm__("mul.wide.u32 %0, %1, %2;" : "=l"(product) : "r"(x), "r"(y));
+    return product;
+}
 #else
+static ulong wide_product(uint x, uint y) {
+    return (ulong)x * y;
+}
 #define LOCAL_ID ((uint)get_local_id(0))
 #define GROUP ((uint)get_group_id(0))
 #define GROUPS ((uint)get_num_groups(0))
@@ -65,13 +74,26 @@ static uint swap_bytes(uint x) {
 }
 
 // Defines a function that finds the message to which a unit (a stripe) belongs: the last that
-// starts at or before it. `hint` is a guess.
+// starts at or before it. `hint` is a guess. Most messages have the same length, so another guess is
+// the place in proportion to the unit; from there it gallops.
 #define DEFINE_FIND(name, start)                                                                 \
     static uint name(__global const Message *messages, uint count, ulong unit, uint hint) {      \
-        uint low = 0, high = count;                                                              \
-        if (messages[hint].start <= unit) {                                                      \
-            low = hint;                                                                          \
-            if (hint + 1 == count || messages[hint + 1].start > unit) return hint;               \
+        if (messages[hint].start <= unit &&                                                      \
+            (hint + 1 == count || messages[hint + 1].start > unit))                              \
+            return hint;                                                                         \
+        ulong last = messages[count - 1].start;                                                  \
+        if (last <= unit) return count - 1;                                                      \
+        uint place = (uint)((float)unit / (float)last * (float)(count - 1)), step = 1;           \
+        uint low = place < count - 1 ? place : count - 1, high = low;                            \
+        while (messages[low].start > unit) {                                                     \
+            high = low;                                                                          \
+            low = low > step ? low - step : 0;                                                   \
+            step *= 2;                                                                           \
+        }                                                                                        \
+        while (high == low || messages[high].start <= unit) {                                    \
+            low = high;                                                                          \
+            high = count - 1 - low > step ? low + step : count - 1;                              \
+            step *= 2;                                                                           \
         }                                                                                        \
         while (high - low > 1) {                                                                 \
             uint middle = low + (high - low) / 2;                                                \

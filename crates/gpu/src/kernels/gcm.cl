@@ -7,7 +7,7 @@
 static ulong carryless(uint x, uint y) {
     uint x0 = x & 0x11111111u, x1 = x & 0x22222222u, x2 = x & 0x44444444u, x3 = x & 0x88888888u;
     uint y0 = y & 0x11111111u, y1 = y & 0x22222222u, y2 = y & 0x44444444u, y3 = y & 0x88888888u;
-#define TIMES(a, b) ((ulong)(a) * (b))
+#define TIMES(a, b) wide_product(a, b)
     ulong z0 = TIMES(x0, y0) ^ TIMES(x1, y3) ^ TIMES(x2, y2) ^ TIMES(x3, y1);
     ulong z1 = TIMES(x0, y1) ^ TIMES(x1, y0) ^ TIMES(x2, y3) ^ TIMES(x3, y2);
     ulong z2 = TIMES(x0, y2) ^ TIMES(x1, y1) ^ TIMES(x2, y0) ^ TIMES(x3, y3);
@@ -130,36 +130,24 @@ KERNEL void gcm_stripes(__global const uchar *input, __global const uchar *outpu
     }
 }
 
-// A group a message whose stripes are too many for one thread.
+// A pass of folding: a thread joins some values.
 KERNEL void gcm_fold(__global const uchar *input, __global const uint *keys, __global uint *scratch,
-                     uint messages) {
-    __local uint4 sums[GROUP_SIZE];
+                     uint messages, uint shift, ulong threads) {
     __global const Message *message = (__global const Message *)input;
-    for (uint m = GROUP; m < messages; m += GROUPS) {
-        ulong stripes = stripes_of(&message[m]);
-        if (stripes <= JOINED_STRIPES) continue;
+    FOR_UNITS(thread, threads, 1) {
+        uint m;
+        Fold fold = fold_of(message, messages, thread, shift, &m);
+        if (fold.count == 0) continue;
         Element power = load_element(keys + message[m].key * AES_SLOT + HASH_POWER);
-        ulong share = (stripes + GROUP_SIZE - 1) / GROUP_SIZE, start = share * LOCAL_ID;
+        for (uint i = 0; i < shift; i++) power = multiplied(power, power);
         Element sum = {0, 0};
-        for (ulong i = share; i-- > 0;) {
-            if (start + i >= stripes) continue;
-            ulong stripe = message[m].stripes + start + i;
+        for (uint i = fold.count; i-- > 0;) {
+            ulong stripe = fold.first + ((ulong)i << shift);
             sum = added(multiplied(sum, power),
                         load_element(stripe_values(scratch, messages, stripe)));
         }
-        // Times the power of what follows this thread's share. The exponent is no secret.
-        for (ulong exponent = start; exponent > 0; exponent >>= 1) {
-            if (exponent & 1) sum = multiplied(sum, power);
-            power = multiplied(power, power);
-        }
-        sums[LOCAL_ID] = block_of(sum);
-        BARRIER();
-        for (uint span = GROUP_SIZE / 2; span > 0; span /= 2) {
-            if (LOCAL_ID < span) sums[LOCAL_ID] ^= sums[LOCAL_ID + span];
-            BARRIER();
-        }
-        if (LOCAL_ID == 0) *(__global uint4 *)(scratch + m * MESSAGE_WORDS) = sums[0];
-        BARRIER();
+        store_element(fold.is_all ? scratch + m * MESSAGE_WORDS
+                                  : stripe_values(scratch, messages, fold.first), sum);
     }
 }
 

@@ -17,6 +17,21 @@ pub(super) fn takes_wide_tables(properties: &Properties) -> bool {
 /// The same, compiled for the CUDA driver by `scripts/gpu-ptx`.
 pub(super) const PTX: &str = include_str!("evener.ptx");
 
+/// The part of a PTX text that a driver needs for one kernel: what precedes all kernels, and the
+/// kernel. No kernel calls functions that are not part of it.
+pub(super) fn ptx_of(text: &str, kernel: &str) -> Option<String> {
+    let starts = text.match_indices(ENTRY).map(|(at, _)| at);
+    let mut starts: Vec<_> =
+        starts.map(|at| text[..at].rfind('\n').map_or(0, |end| end + 1)).collect();
+    starts.push(text.len());
+    let is_meant = |part: &&[usize]| {
+        let named = text[part[0]..part[1]].split_once(ENTRY).map(|(_, named)| named);
+        named.is_some_and(|named| named.split('(').next() == Some(kernel))
+    };
+    let part = starts.windows(2).find(is_meant)?;
+    Some([&text[..starts[0]], &text[part[0]..part[1]]].concat())
+}
+
 /// The parameters for starting a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Form {
@@ -69,8 +84,21 @@ fn wide(kernel: &str) -> Option<&'static str> {
     })
 }
 
+/// The passes that fold the stripes of messages: for each the power of two of the stripes between two
+/// values, and the number of threads. `most` is the number of stripes of the longest message.
+pub(super) fn folds(messages: u64, stripes: u64, most: u64) -> impl Iterator<Item = (u32, u64)> {
+    let has_many = move |shift: &u32| {
+        let before = shift.saturating_sub(FOLDED_SHIFT);
+        most > 0 && ((most - 1) >> before) + 1 > JOINED_STRIPES
+    };
+    let shifts = (0..u64::BITS - FOLDED_SHIFT).step_by(FOLDED_SHIFT as usize);
+    shifts
+        .take_while(has_many)
+        .map(move |shift| (shift, (stripes >> (shift + FOLDED_SHIFT)) + messages))
+}
+
 /// Threads of a group (`GROUP_SIZE` in `common.cl`).
-pub(super) const GROUP_SIZE: u32 = 256;
+const GROUP_SIZE: u32 = 256;
 /// This many groups fit an NVIDIA multiprocessor of compute capability 9.0 by their threads.
 const GROUPS: u32 = 8;
 /// Bytes of a block of AES, GHASH and Poly1305, and of the grid on which texts begin.
@@ -85,6 +113,8 @@ pub(super) const VERDICT: usize = 4;
 pub(super) const STRIPE: usize = 16;
 /// Stripes that one thread joins (`JOINED_STRIPES` in `hash.cl`); more of them are folded first.
 pub(super) const JOINED_STRIPES: u64 = 32;
+/// The power of two of the values that a thread folds to one (`FOLDED_SHIFT` in `hash.cl`).
+const FOLDED_SHIFT: u32 = 4;
 /// Bytes of scratch for a message (`MESSAGE_WORDS` in `hash.cl`).
 pub(super) const MESSAGE_SCRATCH: usize = 96;
 /// Bytes of scratch for a stripe (`STRIPE_WORDS` in `hash.cl`).
@@ -95,6 +125,9 @@ const MOST_EACH: u64 = 8;
 const WIDE_GROUP: u32 = 1024;
 /// Bytes of the wide tables. One group uses a whole multiprocessor's shared memory.
 const WIDE_TABLES: u32 = 128 << 10;
+
+/// Begins a kernel in PTX.
+const ENTRY: &str = ".entry ";
 
 /// The files in order. `scripts/gpu-ptx` joins the same files. The last [`WIDE`] are for the wide
 /// tables.
@@ -119,3 +152,18 @@ const FILES: &[&str] = &[
 ];
 
 const WIDE: usize = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kernel_is_a_text_of_its_own() {
+        let text = ptx_of(PTX, "aes_ctr_wide").unwrap();
+        assert!(text.starts_with("//") && text.contains(".version") && text.contains("AES_SBOX"));
+        assert_eq!(text.matches(ENTRY).count(), 1);
+        assert!(text.contains(".entry aes_ctr_wide(") && text.len() < PTX.len() / 5);
+        assert_eq!(ptx_of(PTX, "aes_ctr_wid"), None);
+        assert!(!PTX.contains(".func"), "functions would be in no kernel's text");
+    }
+}

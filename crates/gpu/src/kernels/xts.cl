@@ -86,6 +86,7 @@ KERNEL void xts_tweaks(__global const uchar *input, __global const uint *keys, u
 
 // The tweak of a message's block; `last` is that of the unit before, which lies LANES blocks
 // earlier if `follows`.
+__attribute__((always_inline))
 static Tweak tweak_of(__global const uint *first, ulong number, bool follows, Tweak last) {
     if (follows) {
         ulong z[4] = {last.low << LANES, last.high << LANES | last.low >> (64 - LANES),

@@ -20,15 +20,15 @@ use std::ops::Range;
 
 use evener_core::Iv;
 
-use super::kernels::{
-    BLOCK, JOINED_STRIPES, MESSAGE, MESSAGE_SCRATCH, STRIPE, STRIPE_SCRATCH, VERDICT,
-};
+use super::kernels::{BLOCK, MESSAGE, MESSAGE_SCRATCH, STRIPE, STRIPE_SCRATCH, VERDICT, folds};
 pub(super) use shape::Shape;
 
 /// The limits of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Limits {
     /// Bytes of the arena.
+    pub(super) host: usize,
+    /// Bytes of the input and of the output.
     pub(super) arena: usize,
     /// Number of keys, without the session's.
     pub(super) keys: usize,
@@ -179,9 +179,12 @@ impl Plan {
             let aad = self.aad.checked_add(aad)?.checked_next_multiple_of(BLOCK)?;
             let messages = self.items.len() + 1;
             let texts = up.end()?.max(down.end()?);
-            let end = starts(shape, messages, keys, aad).texts.checked_add(texts)?;
+            let first = starts(shape, messages, keys, aad).texts;
+            let packed = first.checked_add(up.packed.max(down.packed))?;
+            let end = first.checked_add(texts)?;
             let scratch = scratch(messages, self.stripes + stripes)?;
-            let fits = end <= self.limits.arena
+            let fits = packed <= self.limits.host
+                && end <= self.limits.arena
                 && keys <= self.limits.keys
                 && scratch <= self.limits.scratch;
             fits.then_some(((up, up_at), (down, down_at), aad))
@@ -298,9 +301,9 @@ impl Plan {
         self.stripes
     }
 
-    /// Returns whether a message's hash has more stripes than one thread joins.
-    pub(super) fn needs_folding(&self) -> bool {
-        self.most_stripes > JOINED_STRIPES
+    /// The passes that fold the messages' stripes, as [`folds`] describes.
+    pub(super) fn folds(&self) -> impl Iterator<Item = (u32, u64)> + use<> {
+        folds(self.items.len() as u64, self.stripes, self.most_stripes)
     }
 
     /// Writes the messages' table, the first part of the arena.

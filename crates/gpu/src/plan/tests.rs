@@ -4,7 +4,7 @@ use evener_core::{Cipher, Direction};
 
 use super::*;
 
-const LIMITS: Limits = Limits { arena: 1 << 20, keys: 8, scratch: 1 << 20 };
+const LIMITS: Limits = Limits { host: 1 << 20, arena: 1 << 20, keys: 8, scratch: 1 << 20 };
 
 fn plan(cipher: Cipher, direction: Direction) -> Plan {
     Plan::new(Shape::of(cipher, direction), LIMITS)
@@ -62,10 +62,12 @@ fn the_table_counts_what_came_before() {
         assert_eq!(arena[number * MESSAGE + 64..][..16], [[2; 12].as_slice(), &[0; 4]].concat());
     }
     assert_eq!((plan.units(), plan.stripes()), (units, stripes));
-    assert!(!plan.needs_folding());
-    assert!(
-        plan.add(9, 16 * 16 * 32, 0, iv, KeyChoice::Session, Way::PACKED) && plan.needs_folding()
-    );
+    assert_eq!(plan.folds().count(), 0);
+    // 33 stripes become 3 values, and these the message's value.
+    assert!(plan.add(9, 16 * 16 * 32, 0, iv, KeyChoice::Session, Way::PACKED));
+    let (all, messages) = (plan.stripes(), plan.items().len() as u64);
+    let passes = [(0, all / 16 + messages), (4, all / 256 + messages)];
+    assert_eq!(plan.folds().collect::<Vec<_>>(), passes);
 }
 
 #[test]
@@ -81,7 +83,7 @@ fn chains_come_longest_first() {
 
 #[test]
 fn large_parts_of_long_messages_are_sliced() {
-    let limits = Limits { arena: 4 << 20, ..LIMITS };
+    let limits = Limits { host: 4 << 20, arena: 4 << 20, ..LIMITS };
     for (length, messages, is_sliced) in
         [(1 << 20, 1, true), ((1 << 20) - 8, 1, false), (1_000, 1_100, true), (120, 9_000, false)]
     {
@@ -143,7 +145,7 @@ fn a_message_of_the_needed_arena_fits() {
         for length in [16, 1_000, 100_000, 3_000_001] {
             let shape = Shape::of(cipher, Direction::Encrypt);
             let arena = shape.need(length, 333).unwrap();
-            let limits = Limits { arena, keys: 1, scratch: scratch_of(arena) };
+            let limits = Limits { host: arena, arena, keys: 1, scratch: scratch_of(arena) };
             let mut plan = Plan::new(shape, limits);
             assert!(
                 plan.add(0, length, 333, Iv::NONE, KeyChoice::New, Way::PACKED),

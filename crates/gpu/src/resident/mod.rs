@@ -19,6 +19,7 @@ mod tests;
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use evener_core::{
     Cipher, Direction, Engine, EngineError, Iv, Job, Key, Mode, Outcome, Rejection, SessionRequest,
@@ -28,7 +29,7 @@ use zeroize::Zeroizing;
 use super::device::Argument::{Buffer, U32, U64};
 use super::device::{Device, DeviceError, Launch};
 use super::kernels::{
-    self, BLOCK, CHACHA_BLOCK, Form, GROUP_SIZE, JOINED_STRIPES, MESSAGE, MESSAGE_SCRATCH, STRIPE,
+    self, BLOCK, CHACHA_BLOCK, Form, JOINED_STRIPES, MESSAGE, MESSAGE_SCRATCH, STRIPE,
     STRIPE_SCRATCH,
 };
 use super::probe;
@@ -50,6 +51,15 @@ pub struct Resident {
     hash_key: Option<Zeroizing<Ghash>>,
     /// Bytes of a chunk, whole blocks.
     chunk: usize,
+}
+
+/// Times of sealing a text, for benchmarks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Times {
+    /// Opening a stream with its memory, and expanding the key.
+    pub preparation: Duration,
+    /// Sealing, until the tag is there.
+    pub sealing: Duration,
 }
 
 /// A tag.
@@ -156,7 +166,7 @@ impl Resident {
         let sizes = Sizes {
             host: table_at(chunks).start.max(match text {
                 Text::Inside(length) => length,
-                Text::Outside(_) => 0,
+                Text::Outside(_) | Text::Zeros(_) => 0,
             }),
             table: MESSAGE.max(KEY),
             keys: KEY_SLOT,
@@ -331,9 +341,7 @@ impl Resident {
         for (number, chunk) in self.chunks(length).enumerate() {
             site.upload(table_at(number), site.table)?;
             let stripes = stripes(chunk.len());
-            let fold = u64::from(GROUP_SIZE);
             let (count, opens) = (U64(stripes), U32(0));
-            let is_long = stripes > JOINED_STRIPES;
             if is_gcm {
                 let arguments = [table, text, keys, scratch, one, count, opens];
                 self.launch(site, "gcm_stripes", stripes, &arguments)?;
@@ -341,20 +349,48 @@ impl Resident {
                 let arguments = [table, text, scratch, one, count, opens];
                 self.launch(site, "poly_stripes", stripes, &arguments)?;
             }
-            match is_gcm {
-                true if is_long => {
-                    self.launch(site, "gcm_fold", fold, &[table, keys, scratch, one])?;
+            for (shift, threads) in kernels::folds(1, stripes, stripes) {
+                let pass = [U32(shift), U64(threads)];
+                if is_gcm {
+                    let arguments = [&[table, keys, scratch, one][..], &pass].concat();
+                    self.launch(site, "gcm_fold", threads, &arguments)?;
+                } else {
+                    let arguments = [&[table, scratch, one][..], &pass].concat();
+                    self.launch(site, "poly_fold", threads, &arguments)?;
                 }
-                false if is_long => {
-                    self.launch(site, "poly_fold", fold, &[table, scratch, one])?;
-                }
-                _ => {}
             }
             let all = MESSAGE_SCRATCH + stripes as usize * STRIPE_SCRATCH;
             let at = sums_at(number);
             site.download(site.scratch, at.start..at.end.min(at.start + all))?;
         }
         Ok(())
+    }
+
+    /// Measures the sealing of a text of this length in the device's memory: the medians of
+    /// `rounds`. For benchmarks.
+    ///
+    /// # Errors
+    /// When the device fails.
+    pub fn times(&self, length: usize, rounds: usize) -> Result<Times, EngineError> {
+        let iv = Iv::new(&[5; 12]).map_err(|_| self.failed("its benchmark has no IV"))?;
+        let (mut preparation, mut sealing) = (Vec::new(), Vec::new());
+        for _ in 0..rounds.max(1) {
+            let begun = Instant::now();
+            let mut empty = self.site(Text::Zeros(BLOCK), length)?;
+            empty.finish().map_err(self.lost())?;
+            preparation.push(begun.elapsed());
+        }
+        let mut site = self.site(Text::Zeros(length), length)?;
+        for _ in 0..=rounds.max(1) {
+            let begun = Instant::now();
+            self.sealed(&mut site, &iv, b"", length)?;
+            sealing.push(begun.elapsed());
+        }
+        let median = |mut times: Vec<Duration>| {
+            times.sort();
+            times[times.len() / 2]
+        };
+        Ok(Times { preparation: median(preparation), sealing: median(sealing) })
     }
 
     /// Seals a short text in several chunks, and compares with the reference engine.

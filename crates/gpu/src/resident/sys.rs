@@ -60,8 +60,10 @@ impl DeviceBuffer {
 pub(super) enum Text<'b> {
     /// The caller's.
     Outside(&'b DeviceBuffer),
-    /// New memory of this many bytes, for tests.
+    /// New memory of this many bytes, for tests. The host's memory has room for it.
     Inside(usize),
+    /// The same without room in the host's memory, for benchmarks.
+    Zeros(usize),
 }
 
 /// A stream with a text, and the memory for processing it.
@@ -98,7 +100,7 @@ impl Site {
             // SAFETY: `DeviceBuffer::new` was promised that it stays allocated; it is borrowed
             // during the work, and the stream is finished or dropped before that ends.
             Text::Outside(buffer) => unsafe { stream.wrap(buffer.address, buffer.length)? },
-            Text::Inside(length) => stream.allocate(*length)?,
+            Text::Inside(length) | Text::Zeros(length) => stream.allocate(*length)?,
         };
         Ok(Site {
             table: stream.allocate(sizes.table)?,

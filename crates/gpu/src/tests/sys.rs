@@ -143,6 +143,18 @@ impl Stream for FailingStream {
         unsafe { self.next()?.launch(launch) }
     }
 
+    fn prepare(&mut self, kernel: &'static str, dynamic_shared: u32) -> Result<(), DeviceError> {
+        self.next()?.prepare(kernel, dynamic_shared)
+    }
+
+    fn mark(&mut self) -> Result<(), DeviceError> {
+        self.next()?.mark()
+    }
+
+    fn finish_marked(&mut self) -> Result<(), DeviceError> {
+        self.next()?.finish_marked()
+    }
+
     fn flush(&mut self) -> Result<(), DeviceError> {
         self.next()?.flush()
     }

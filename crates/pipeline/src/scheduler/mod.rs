@@ -125,8 +125,9 @@ impl<T> Scheduler<T> {
         }
     }
 
-    /// Lets the scheduler divide tasks for modules that must do little work at first: `split`
-    /// leaves the given number of jobs in a task and returns the rest.
+    /// Lets the scheduler divide tasks, for modules that must do little work at first and between
+    /// all workers at the end: `split` leaves the given number of jobs in a task and returns the
+    /// rest.
     pub fn divide(&mut self, split: fn(&mut T, u64) -> Option<T>, load: fn(&T) -> Load) {
         (self.split, self.load) = (split, load);
     }
@@ -377,14 +378,13 @@ impl<T> Scheduler<T> {
 
     fn take(&mut self, worker: usize, wanted: Claim, claim: &mut VecDeque<T>, now: Duration) {
         let mut sum = Load { jobs: 0, bytes: Some(0), is_divisible: false };
-        let mut class = wanted.class;
+        let (mut class, mut is_divided) = (wanted.class, false);
         for _ in 0..wanted.tasks.max(1) {
             let Some((mut task, mut load)) = self.backlog.pop(class) else {
                 // The class has no tasks left, but a claim must not be empty.
                 if class.take().is_some() && claim.is_empty() { continue } else { break }
             };
-            let most = self.pace.most_jobs(worker, load, now);
-            let most = most.map_or(u64::MAX, |most| most.saturating_sub(sum.jobs));
+            let most = self.most_jobs(worker, load, sum.jobs, now).saturating_sub(sum.jobs);
             if load.jobs > most {
                 if most == 0 {
                     self.backlog.push_front(task, load);
@@ -393,6 +393,7 @@ impl<T> Scheduler<T> {
                 if let Some(rest) = (self.split)(&mut task, most) {
                     let load_of_rest = (self.load)(&rest);
                     self.backlog.push_front(rest, load_of_rest);
+                    is_divided = true;
                     load = (self.load)(&task);
                 }
             }
@@ -412,6 +413,21 @@ impl<T> Scheduler<T> {
         if is_module && self.next_look.is_none_or(|look| look <= now) {
             self.have_claims_watched(now);
         }
+        if is_divided {
+            self.consider(now);
+        }
+    }
+
+    /// The most jobs of a claim that has `claimed` jobs already, before a task of this load is added.
+    /// Once the feed has ended, no worker takes more than its share of what is left, so that the
+    /// workers end together.
+    fn most_jobs(&self, worker: usize, load: Load, claimed: u64, now: Duration) -> u64 {
+        let of_module = self.pace.most_jobs(worker, load, now).unwrap_or(u64::MAX);
+        if self.phase != Phase::Closed {
+            return of_module;
+        }
+        let left = self.backlog.waiting().jobs.saturating_add(load.jobs).saturating_add(claimed);
+        of_module.min(left.div_ceil(self.in_service.max(1) as u64))
     }
 
     /// Finds a worker, preferably one of the cores.

@@ -76,6 +76,40 @@ fn a_module_of_which_nothing_is_known_gets_one_job() {
     assert_eq!(turn(&mut scheduler, 0), Some(vec![6]));
 }
 
+#[test]
+fn workers_share_out_what_is_left_at_the_end() {
+    let seat = Seat { engine: "cpu".into(), kind: Kind::Cpu, batch: 1, bytes: 0, opening: None };
+    let seats = [(); 4].map(|()| seat.clone());
+    let setting = Setting { cores: 4, costs: Costs::default() };
+    let mut scheduler = Scheduler::new(PolicyName::Pull.policy(&seats, &setting), &seats, None);
+    scheduler.divide(
+        |task: &mut u32, jobs| {
+            let rest = task.checked_sub(jobs as u32).filter(|rest| *rest > 0)?;
+            *task = jobs as u32;
+            Some(rest)
+        },
+        |task| Load::unknown(u64::from(*task)),
+    );
+    scheduler.fill(32, Load::unknown(32));
+    scheduler.open(NOW);
+    assert_eq!(turn(&mut scheduler, 0), Some(vec![32]), "more may come");
+    scheduler.share(32, Load::unknown(32), NOW);
+    // The others find nothing to do, and wait.
+    for worker in 1..4 {
+        let first = turn(&mut scheduler, worker);
+        assert_eq!(first, Some(if worker == 1 { vec![32] } else { vec![] }));
+    }
+    scheduler.share(30, Load::unknown(30), NOW);
+    scheduler.close(NOW);
+    scheduler.calls().for_each(drop);
+    assert_eq!(turn(&mut scheduler, 1), Some(vec![8]));
+    let woken: Vec<_> = scheduler.calls().collect();
+    assert_eq!(woken.len(), 0, "{woken:?}");
+    assert_eq!(turn(&mut scheduler, 2), Some(vec![6]));
+    assert_eq!(turn(&mut scheduler, 3), Some(vec![4]));
+    assert_eq!(turn(&mut scheduler, 0), Some(vec![3]));
+}
+
 /// The time of tasks of unknown size tells nothing about other tasks.
 #[test]
 fn a_module_that_hangs_with_its_first_long_task_loses_it() {

@@ -31,6 +31,27 @@ fn cores_with_a_gpu_are_never_below_the_cores_alone() {
     }
 }
 
+/// A module that needs little of a core for a job must not make the work look too small for all
+/// cores.
+#[test]
+fn all_cores_start_beside_a_module_that_needs_little_of_them() {
+    let cores = EngineProfile { depth: 16, ..cpu(4_000.0, f64::INFINITY) };
+    let module = engine("module", Kind::Module, 62, 1_000.0, f64::INFINITY, 0.03);
+    let module = EngineProfile { depth: 4, ..module };
+    let mut costs = Costs::default();
+    for engine in [&cores, &module] {
+        costs.insert(&engine.name, EngineCosts::of(engine));
+    }
+    for count in [80, 124] {
+        let run = |engines| {
+            let scene = Scene::new(16, engines, vec![65_536; count]);
+            scene.run(PolicyName::Adaptive, costs.clone()).unwrap().wall
+        };
+        let (alone, both) = (run(vec![&cores]), run(vec![&cores, &module]));
+        assert!(both <= alone + Duration::from_millis(5), "{count}: {both:?} beside {alone:?}");
+    }
+}
+
 /// The most by which a module may lengthen a run, in addition to one task on a core: a fifth of the
 /// delay that people notice.
 const NOTICED: Duration = Duration::from_millis(20);
@@ -117,6 +138,33 @@ fn no_module_makes_a_run_slower() {
         }
     }
     assert_eq!(cases, 2_880);
+}
+
+/// Many cores finish the rest of a run sooner than a module finishes a batch.
+#[test]
+fn no_module_makes_a_run_on_many_cores_slower() {
+    let cores = EngineProfile { depth: 16, ..cpu(3_300.0, f64::INFINITY) };
+    for count in [32, 124, 310, 1_240, 5_000] {
+        let jobs = vec![65_536; count];
+        let alone = Scene::new(16, vec![&cores], jobs.clone());
+        let alone = alone.run(PolicyName::Pull, Costs::default()).unwrap().wall;
+        let openings = [0, 60, 100, 250].map(Duration::from_millis);
+        let modules = [(1_000.0, 64, 4), (2_000.0, 64, 4), (33_000.0, 32, 2), (3_300.0, 32, 2)];
+        for (opening, (each, batch, depth)) in
+            openings.iter().flat_map(|it| modules.map(|module| (*it, module)))
+        {
+            let module = engine("module", Kind::Module, batch, each, f64::INFINITY, 0.02);
+            let module = EngineProfile { depth, ..module };
+            let scene = Scene {
+                opening: (Duration::ZERO, opening),
+                ..Scene::new(16, vec![&cores, &module], jobs.clone())
+            };
+            let both = scene.run(PolicyName::Adaptive, Costs::default()).unwrap();
+            println!("{count} {each} {opening:?}: {alone:?} {:?} {:?}", both.wall, both.jobs);
+            let bound = alone + Duration::from_micros(3_300) + NOTICED;
+            assert!(both.wall <= bound, "{count} {each} {opening:?}: {:?}, {alone:?}", both.wall);
+        }
+    }
 }
 
 #[test]

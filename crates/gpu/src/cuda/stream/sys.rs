@@ -1,7 +1,6 @@
 //! A stream with its device memory and its kernels.
 
 use std::collections::HashMap;
-use std::ffi::CString;
 
 use super::super::driver::Address;
 use super::super::sys::{Commands, Function};
@@ -51,9 +50,8 @@ impl CudaStream {
         let mut kernel = match known {
             Some(kernel) => kernel,
             None => {
-                let text = CString::new(name).unwrap_or_default();
-                let function =
-                    self.commands.context().function(&text).map_err(|error| named(error, name))?;
+                let function = self.commands.context().function(name);
+                let function = function.map_err(|error| named(error, name))?;
                 Kernel { function, allowed: ALWAYS_ALLOWED }
             }
         };
@@ -169,6 +167,10 @@ impl Stream for CudaStream {
         unsafe { self.commands.launch(function, groups, size, shared, arguments) }
     }
 
+    fn prepare(&mut self, kernel: &'static str, dynamic_shared: u32) -> Result<(), DeviceError> {
+        self.kernel(kernel, dynamic_shared).map(|_| ())
+    }
+
     /// The device starts queued commands at once.
     fn flush(&mut self) -> Result<(), DeviceError> {
         Ok(())
@@ -180,6 +182,14 @@ impl Stream for CudaStream {
 
     fn end_timing(&mut self) -> Result<f64, DeviceError> {
         self.commands.end_timing()
+    }
+
+    fn mark(&mut self) -> Result<(), DeviceError> {
+        self.commands.mark()
+    }
+
+    fn finish_marked(&mut self) -> Result<(), DeviceError> {
+        self.commands.finish_marked()
     }
 
     fn finish(&mut self) -> Result<(), DeviceError> {

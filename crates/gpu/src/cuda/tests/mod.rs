@@ -198,13 +198,13 @@ fn a_driver_that_is_not_there_or_of_no_use_is_a_reason() {
 fn ptx_that_the_driver_refuses_is_an_error_with_its_words() {
     let Some(fake) = fake() else { return };
     let device = found(&fake.path, "nonsense").unwrap().remove(0);
-    let error = device.open().err().unwrap().to_string();
+    let mut stream = device.open().unwrap();
+    let error = stream.prepare("flip", 0).err().unwrap().to_string();
     assert!(
         error.contains("compiling its kernels") && error.ends_with(": ptxas: no version"),
         "{error}"
     );
-    assert!(device.pin(1).is_err());
-    drop(device);
+    drop((stream, device));
     assert_eq!(fake.end(), "");
 }
 
@@ -359,7 +359,7 @@ fn memory_given_back_early_stays_until_its_copy_has_ended() {
     let lending = Lending::new(1, || ());
     let mut buffers = [(); 2].map(|()| lending.lend(device.pin(4_096).unwrap()));
     buffers[0].fill(7);
-    let sizes = Sizes { arena: 4_096, keys: 64, scratch: 64 };
+    let sizes = Sizes { host: 4_096, arena: 4_096, keys: 64, scratch: 64 };
     let mut channel = Channel::open(&*device, sizes).unwrap();
     channel.wait().unwrap();
     let leases = [0, 1].map(|number: usize| lending.now().find(&buffers[number]).cloned().unwrap());

@@ -233,6 +233,20 @@ impl Stream for Queue {
         self.queued(doing, event)
     }
 
+    /// The driver made all kernels when it compiled their source.
+    fn prepare(&mut self, kernel: &'static str, _: u32) -> Result<(), DeviceError> {
+        self.kernel(kernel).map(|_| ())
+    }
+
+    fn mark(&mut self) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    /// Also waits for the commands after the mark.
+    fn finish_marked(&mut self) -> Result<(), DeviceError> {
+        self.finish()
+    }
+
     fn flush(&mut self) -> Result<(), DeviceError> {
         command_queue::flush(self.queue).map_err(|code| failure("starting", code))
     }

@@ -147,6 +147,15 @@ impl Adaptive {
         self.groups(waiting).map(|group| group.jobs * self.engines.cheapest(&group)).sum()
     }
 
+    /// The same if the cores do them, although a module may need less CPU time.
+    fn work_of_cores(&self, waiting: &Waiting) -> f64 {
+        let each = |group: &Group| {
+            let on_cores = self.engines.cheapest_on_cores(group);
+            on_cores.unwrap_or_else(|| self.engines.cheapest(group))
+        };
+        self.groups(waiting).map(|group| group.jobs * each(&group)).sum()
+    }
+
     /// Returns a worker's claim, or a wait if the claim would end late. It takes from the class with
     /// the most waiting tasks among those that its engine takes. A single engine takes all in order.
     fn claim(&self, worker: usize, waiting: &Waiting, now: Duration) -> Option<Decision> {
@@ -160,7 +169,7 @@ impl Adaptive {
         let group = own.max_by_key(|group| group.tasks)?;
         let price = self.engines.price(engine, &group);
         let wall = price.map(|price| self.engines.wall_of(price));
-        let jobs = self.share(engine, &group, wall);
+        let jobs = self.share(engine, &group, wall, waiting.closed);
         let longest = price.map(|price| jobs * (wall.unwrap_or_default() + SPREADS * price.spread));
         if self.would_be_late(worker, longest, waiting, now) {
             return Some(Decision::Wait(Some(DECLINED)));
@@ -191,7 +200,7 @@ impl Adaptive {
     /// The number of a group's jobs that a worker takes: a full batch, or enough to outweigh its
     /// time at the queue. Near the end it takes fewer, to leave jobs for the worker that is free
     /// first.
-    fn share(&self, engine: usize, group: &Group, wall: Option<f64>) -> f64 {
+    fn share(&self, engine: usize, group: &Group, wall: Option<f64>, closed: bool) -> f64 {
         let part = group.jobs / self.workers.len() as f64;
         let batch = self.engines.get(engine).batch_of(group.bytes);
         let jobs = match wall {
@@ -202,8 +211,11 @@ impl Adaptive {
             }
             _ => batch.min(part.ceil()),
         };
-        // A claim takes whole tasks.
-        jobs.max(group.jobs / group.tasks.max(1) as f64).max(1.0)
+        // A claim takes whole tasks. Those of unknown size are lists of files, which the scheduler
+        // divides at the end.
+        let whole = group.jobs / group.tasks.max(1) as f64;
+        let is_divided = closed && group.class == SizeClass::UNKNOWN;
+        jobs.max(if is_divided { whole.min(part.ceil()) } else { whole }).max(1.0)
     }
 
     /// Returns whether the other workers would drain the queue before this worker finishes a claim
@@ -225,7 +237,15 @@ impl Adaptive {
         if self.in_time(wall, waiting) < jobs {
             return false;
         }
-        let each = |engine| self.wall_of_all(engine, waiting).map(|all| all / jobs);
+        // Nobody leaves tasks to a module of which too little is known.
+        let is_known = |engine| {
+            let is_firm = |group: Group| self.engines.is_firm(engine, &group);
+            self.engines.is_cpu(engine) || self.groups(waiting).all(is_firm)
+        };
+        let each = |engine| {
+            let all = self.wall_of_all(engine, waiting).filter(|_| is_known(engine));
+            all.map(|all| all / jobs)
+        };
         let others = (0..self.engines.len()).flat_map(|engine| {
             let each = each(engine);
             let workers = self.workers.iter().enumerate();
@@ -400,7 +420,7 @@ impl Policy for Adaptive {
     fn starts(&self, worker: usize, waiting: &Waiting, now: Duration) -> bool {
         let active = self.workers.iter().filter(|worker| worker.is_active()).count() as f64;
         // One more worker shortens the work of the active workers; that must be worth a thread.
-        let saved = self.work(waiting) / (active + 1.0) / active.max(1.0);
+        let saved = self.work_of_cores(waiting) / (active + 1.0) / active.max(1.0);
         saved > THREAD && matches!(self.next(worker, waiting, now), Decision::Claim(_))
     }
 
