@@ -4,7 +4,7 @@
 use evener_core::Cipher;
 use evener_pipeline::Courtesy;
 
-use crate::{Contradiction, FileError, Operation, Options};
+use crate::{Contradiction, FileError, KeyRing, Operation, Options, Refusal};
 
 /// Checks the options of an operation on a file or a tree.
 pub(crate) fn in_tree(
@@ -46,6 +46,14 @@ pub(crate) fn in_places(options: &Options) -> Result<(), FileError> {
         (options.dry_run, Contradiction::TransferDryRun),
         (options.base64.is_some() || !options.head.is_empty(), Contradiction::TransferForm),
     ])
+}
+
+/// Refuses to encrypt many files with a recipe that takes long for each.
+pub(crate) fn of_many_files(operation: Operation, keys: &KeyRing) -> Result<(), FileError> {
+    match keys.primary().for_one_file().filter(|_| operation == Operation::Encrypt) {
+        Some(reason) => Err(Refusal::SlowForMany(reason).into()),
+        None => Ok(()),
+    }
 }
 
 /// Checks the options of operations that give outputs names.

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::error::IntoSystemError;
 use crate::location::Location;
-use crate::seal::Blob;
+use crate::seal::{Blob, geometry_of_age};
 use crate::selection::Watch;
 use crate::source::Source;
 use crate::temporary::is_temporary_name;
@@ -184,7 +184,10 @@ fn look_at(file: &Source, path: &Path, keys: Option<&KeyRing>) -> Result<Listed,
         (Guess::Key, _) => ("key", true, None),
         _ if is_mount_list_beginning(&beginning) => ("mount-points", true, None),
         (Guess::Age, _) if has_wrapped_key_name(path) => ("wrapped key", true, None),
-        (Guess::Age, _) => ("age", true, None),
+        (Guess::Age, _) => {
+            let geometry = geometry_of_age(file)?;
+            ("age", true, geometry.and_then(|geometry| plain_length(&geometry, bytes)))
+        }
         (Guess::Pipe, _) => ("evener-pipe", true, None),
         (Guess::OpensslBase64, _) => ("openssl -a", true, None),
         // Tink and raw openssl keys open any header; only decrypting proves the format.

@@ -14,7 +14,7 @@ use super::{Abilities, Entry, Fault, Name, NewObject, Origin, Reading, Store};
 use crate::record::Record;
 use crate::seal::{
     Blob, Done, Draft, Feed, Objects, Opened, Order, Request, Room, Sealer, SegmentError,
-    Workspace, affordable_workers, bytes_to_know, check_key,
+    Workspace, affordable_workers, bytes_to_know, check_key, geometry_of,
 };
 use crate::seats::{self, Accounts};
 use crate::selection::Watch;
@@ -44,6 +44,7 @@ pub fn transfer(
     let fail = |error| Failure { path: PathBuf::new(), error };
     let (cipher, direction) = (keys.primary().cipher(), operation.direction());
     contradictions::in_places(options).map_err(fail)?;
+    contradictions::of_many_files(operation, keys).map_err(fail)?;
     if store.is_some() == (operation == Operation::Verify) {
         return Err(fail(Contradiction::TransferStore.into()).into());
     }
@@ -235,10 +236,16 @@ impl Transfer<'_> {
             Operation::Decrypt | Operation::Verify => (length, source.length()),
         };
         let belongs = |recipe: &Recipe| {
-            let layout = Layout::for_plaintext(&recipe.geometry(), plain);
-            layout.is_ok_and(|layout| layout.sealed_length() == sealed)
+            let geometry = match (recipe, self.operation) {
+                (Recipe::Age(_), Operation::Encrypt) => {
+                    geometry_of(recipe, &Reading(opened(&mut []).ok()?.0))
+                }
+                _ => geometry_of(recipe, source),
+            };
+            let layout = Layout::for_plaintext(&geometry.ok()?, plain).ok()?;
+            (layout.sealed_length() == sealed).then_some(())
         };
-        if !self.keys.recipes().any(belongs) {
+        if !self.keys.recipes().any(|recipe| belongs(recipe).is_some()) {
             let difference = format!("has {length} bytes, which its source does not give");
             return Err(FileError::Differs { name, difference }.into());
         }
@@ -251,14 +258,14 @@ impl Transfer<'_> {
             if let Some(rest) = beginning.get_mut(read..).filter(|rest| !rest.is_empty()) {
                 blob.read_at(rest, read as u64).map_err(FileError::from)?;
             }
-            check_key(self.keys, beginning, sealed, scratch, worker).map_err(
-                |error| match error {
+            check_key(self.keys, beginning, &Reading(blob), scratch, worker).map_err(|error| {
+                match error {
                     SegmentError::File(FileError::Format(_) | FileError::Rejected { .. }) => {
                         FileError::OtherKey(name).into()
                     }
                     other => other,
-                },
-            )?;
+                }
+            })?;
         }
         Ok(true)
     }

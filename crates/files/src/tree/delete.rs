@@ -335,7 +335,7 @@ impl TreeWork<'_> {
         sealed.read_exact_at(&mut beginning, 0)?;
         let mut scratch = zeros(length)?;
         let worker = &mut Worker::new(engine.as_ref(), 0);
-        match check_key(self.keys, &beginning, sealed.length(), &mut scratch, worker) {
+        match check_key(self.keys, &beginning, &sealed, &mut scratch, worker) {
             Ok(()) => Ok(true),
             Err(SegmentError::File(
                 FileError::Format(_) | FileError::Rejected { .. } | FileError::RejectedEnd { .. },

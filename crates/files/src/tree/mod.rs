@@ -105,6 +105,9 @@ fn perform(
     let fail = |error| Failure { path: source.to_owned(), error };
     let cipher = keys.primary().cipher();
     contradictions::in_tree(operation, cipher, options).map_err(fail)?;
+    if source.is_dir() {
+        contradictions::of_many_files(operation, keys).map_err(fail)?;
+    }
     let direction = operation.direction();
     let mut seats = seats::able(options, cipher, direction).map_err(fail)?;
     seats.truncate(affordable_workers(options.memory, keys));
