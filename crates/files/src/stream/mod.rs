@@ -25,8 +25,8 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use evener_core::Direction;
-use evener_format::FileCipher;
-use evener_keys::Candidates;
+use evener_format::{FileCipher, Recipe};
+use evener_keys::{Candidates, age};
 use evener_pipeline::Worker;
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 use rustix::io::retry_on_intr;
@@ -226,7 +226,9 @@ impl<'a> Stream<'a> {
         let direction = self.operation.direction();
         let options = self.options;
         let mut reader = Reader::new(input, &options.control);
-        if direction == Direction::Decrypt && self.options.base64.is_some() {
+        if let (Direction::Decrypt, Some(Base64::Lines | Base64::OneLine)) =
+            (direction, self.options.base64)
+        {
             reader = reader.decode();
         }
         let (file, header) = match direction {
@@ -274,14 +276,28 @@ impl<'a> Stream<'a> {
         reader: &mut Reader<'_>,
         seats: &[std::sync::Arc<dyn evener_core::Engine>],
     ) -> Result<FileCipher, FileError> {
-        let longest = bytes_to_prepare(self.keys);
-        if longest > self.options.memory as u64 / 2 {
-            return Err(FileError::Memory { needed: longest.saturating_mul(2) });
-        }
-        let mut beginning = vec![0; longest as usize];
-        let length = reader.peek(&mut beginning)?;
-        let beginning = &beginning[..length];
-        let at_end = length < longest as usize;
+        let mut longest = bytes_to_prepare(self.keys);
+        let reads_age = self.keys.recipes().any(|recipe| matches!(recipe, Recipe::Age(_)));
+        let mut is_armoured = false;
+        let (beginning, at_end) = loop {
+            if longest > self.options.memory as u64 / 2 {
+                return Err(FileError::Memory { needed: longest.saturating_mul(2) });
+            }
+            let mut beginning = vec![0; longest as usize];
+            let length = reader.peek(&mut beginning)?;
+            beginning.truncate(length);
+            let at_end = length < longest as usize;
+            if !is_armoured && reads_age && age::is_armoured(&beginning) {
+                reader.unarmour();
+                is_armoured = true;
+                continue;
+            }
+            longest = self.keys.bytes_to_open(&beginning) as u64;
+            if at_end || longest <= length as u64 {
+                break (beginning, at_end);
+            }
+        };
+        let beginning = &beginning[..];
         let file = match self.keys.open(beginning)? {
             Candidates::One(file) => *file,
             Candidates::Several(candidates) => {
