@@ -13,7 +13,7 @@ use std::time::Duration;
 use ::age::secrecy::ExposeSecret;
 use common::{age, bytes, cobblestone, home, options, process, process_stream};
 use evener_files::{
-    Base64, FileError, KeyRing, Operation, Options, Report, StreamSource, StreamTarget,
+    Base64, Existing, FileError, KeyRing, Operation, Options, Report, StreamSource, StreamTarget,
     random_access,
 };
 use evener_format::{Age, FormatError};
@@ -98,7 +98,9 @@ impl Vector {
         let Ok(decryptor) = ::age::Decryptor::new_buffered(reader) else { return Vec::new() };
         let opened = match decryptor.is_scrypt() {
             true => {
-                let identity = ::age::scrypt::Identity::new(text("passphrase").to_owned().into());
+                let mut identity =
+                    ::age::scrypt::Identity::new(text("passphrase").to_owned().into());
+                identity.set_max_work_factor(15);
                 decryptor.decrypt(std::iter::once(&identity as &dyn ::age::Identity))
             }
             false => {
@@ -283,6 +285,59 @@ fn a_cut_at_any_chunk_is_seen_and_only_whole_chunks_come_out() {
             }
         }
     }
+}
+
+#[test]
+fn a_flipped_bit_of_nonce_or_payload_is_seen() {
+    let keys = age();
+    let plain = bytes(2 * CHUNK + 100);
+    let sealed = seal(&keys, &plain);
+    let header = Age::header_length(&sealed).unwrap();
+    let near_ends = (header..header + 40).chain(sealed.len() - 120..sealed.len());
+    for (at, bit) in near_ends.chain((header..sealed.len()).step_by(997)).zip((0..8).cycle()) {
+        let mut changed = sealed.clone();
+        changed[at] ^= 1 << bit;
+        let (some, report) = stream(Operation::Decrypt, &keys, &changed);
+        assert!(!report.is_success() && plain.starts_with(&some), "byte {at}");
+    }
+}
+
+#[test]
+fn files_that_are_named_as_wrapped_keys_are_files() {
+    let home = home();
+    let [plain, sealed, back] = ["plain", "sealed", "back"].map(|name| home.path().join(name));
+    fs::create_dir_all(plain.join("below")).unwrap();
+    for name in ["notes.evener-key", "below/evener-key", "below/evener-key-2", "one"] {
+        fs::write(plain.join(name), name).unwrap();
+    }
+    let keys = age();
+    let options = Options { suffix: ".age".into(), ..options() };
+    let report = process(Operation::Encrypt, &keys, &plain, Some(&sealed), &options).unwrap();
+    assert!(report.is_success(), "{:?}", report.failures);
+    let report = process(Operation::Decrypt, &keys, &sealed, Some(&back), &options).unwrap();
+    assert!(report.is_success() && report.left_out == 0, "{:?}", report.notices);
+    assert_eq!(common::snapshot(&back), common::snapshot(&plain));
+    // At the root, the name would make the tree look like one with a wrapped key.
+    fs::write(plain.join("evener-key"), "it").unwrap();
+    let options = Options { existing: Existing::Overwrite, ..options };
+    let report = process(Operation::Encrypt, &keys, &plain, Some(&sealed), &options).unwrap();
+    let named = report.failures.iter().find(|failure| failure.path.ends_with("evener-key"));
+    assert!(named.is_some(), "{:?}", report.failures);
+}
+
+#[test]
+fn a_tree_with_a_passphrase_is_refused_before_anything_is_made() {
+    let home = home();
+    let (plain, sealed) = (home.path().join("plain"), home.path().join("sealed"));
+    fs::create_dir(&plain).unwrap();
+    fs::write(plain.join("one"), "1").unwrap();
+    let passphrase = Passphrase::new(b"swordfish", "it").unwrap();
+    let headers = FileHeaders::opened_by(Vec::new(), None).for_passphrase(passphrase).unwrap();
+    let keys = KeyRing::new(headers.recipe());
+    let refused = process(Operation::Encrypt, &keys, &plain, Some(&sealed), &options());
+    let error = refused.unwrap_err().error.to_string();
+    assert!(error.contains("a second for the passphrase of each file"), "{error}");
+    assert!(!sealed.exists());
 }
 
 #[test]

@@ -68,8 +68,12 @@ impl Age {
     }
 
     /// The length of the header of a file that begins with `start`, up to the end of its first line
-    /// that begins with `---`; `None` if that is not in `start`. The nonce follows.
+    /// that begins with `---`; `None` if that is not in `start`, or it is no age file. The nonce
+    /// follows.
     pub fn header_length(start: &[u8]) -> Option<usize> {
+        if !start.starts_with(Age::MAGIC) {
+            return None;
+        }
         let last = start.windows(LAST_LINE.len()).position(|line| line == LAST_LINE)?;
         let rest = &start[last + LAST_LINE.len()..];
         Some(start.len() - rest.len() + rest.iter().position(|&byte| byte == b'\n')? + 1)

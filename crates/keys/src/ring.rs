@@ -51,6 +51,11 @@ impl KeyRing {
         std::iter::once(&self.primary).chain(&self.others)
     }
 
+    /// Returns whether all of its files are age's own, which have no wrapped keys beside them.
+    pub fn is_of_age(&self) -> bool {
+        self.recipes().all(|recipe| matches!(recipe, Recipe::Age(_)))
+    }
+
     /// Returns whether it can open any file: with age, recipients alone open none.
     pub fn opens_files(&self) -> bool {
         self.recipes().any(Recipe::opens_files)

@@ -57,6 +57,15 @@ pub enum StreamSource<'s> {
     File(PathBuf),
     /// An open file, read from its current position, and its path.
     Opened(OwnedFd, PathBuf),
+    /// An open descriptor from which these bytes were read already, and its path for reports.
+    Begun {
+        /// The descriptor.
+        descriptor: OwnedFd,
+        /// Its path, or `-`.
+        path: PathBuf,
+        /// The bytes before those that it still has.
+        read: Vec<u8>,
+    },
     /// Anything that can be read. It is read on the calling thread, and asked to stop only between
     /// two reads.
     Reader(Box<dyn Read + Send + 's>),
@@ -67,7 +76,9 @@ impl StreamSource<'_> {
     fn name(&self) -> PathBuf {
         match self {
             StreamSource::Descriptor(_) | StreamSource::Reader(_) => PathBuf::from("-"),
-            StreamSource::File(path) | StreamSource::Opened(_, path) => path.clone(),
+            StreamSource::File(path)
+            | StreamSource::Opened(_, path)
+            | StreamSource::Begun { path, .. } => path.clone(),
         }
     }
 }
@@ -138,6 +149,10 @@ pub(crate) fn run(
     let cipher = keys.primary().cipher();
     let seats = seats::able(options, cipher, operation.direction()).map_err(fail)?;
     let is_named = matches!(source, StreamSource::File(_) | StreamSource::Opened(..));
+    let read = match &source {
+        StreamSource::Begun { read, .. } => read.clone(),
+        _ => Vec::new(),
+    };
     let mut input = open(source).map_err(fail)?;
     let outputs = Outputs::new(operation, (options.existing.overwrites(), false), options);
     let mut sink = Sink::open(target, &outputs, input.descriptor())?;
@@ -166,7 +181,7 @@ pub(crate) fn run(
     };
     let write = |bytes: &[u8], offset| sink.write_all(bytes, offset);
     let mut stream = Stream { operation, keys, options, write: &write, report: &mut report };
-    let result = stream.run(&seats, input.input()).and_then(|()| {
+    let result = stream.run(&seats, input.input(), read).and_then(|()| {
         if before.is_some() && named(&input)? != before {
             return Err(FileError::Changed);
         }
@@ -219,13 +234,14 @@ impl<'a> Stream<'a> {
         &mut self,
         seats: &[std::sync::Arc<dyn evener_core::Engine>],
         input: Input<'i>,
+        read: Vec<u8>,
     ) -> Result<(), FileError>
     where
         'a: 'i,
     {
         let direction = self.operation.direction();
         let options = self.options;
-        let mut reader = Reader::new(input, &options.control);
+        let mut reader = Reader::new(input, &options.control).behind(read);
         if let (Direction::Decrypt, Some(Base64::Lines | Base64::OneLine)) =
             (direction, self.options.base64)
         {
@@ -364,7 +380,9 @@ impl Opened<'_> {
 fn open(source: StreamSource<'_>) -> Result<Opened<'_>, FileError> {
     let opened = match source {
         StreamSource::Reader(reader) => return Ok(Opened::Reader(reader)),
-        StreamSource::Descriptor(descriptor) | StreamSource::Opened(descriptor, _) => descriptor,
+        StreamSource::Descriptor(descriptor)
+        | StreamSource::Opened(descriptor, _)
+        | StreamSource::Begun { descriptor, .. } => descriptor,
         StreamSource::File(path) => {
             let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
             retry_on_intr(|| openat(CWD, &path, flags, Mode::empty())).map_err(|errno| {

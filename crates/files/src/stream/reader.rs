@@ -42,6 +42,13 @@ impl<'a> Reader<'a> {
         Reader { input, control, ahead, ended: false, bytes, decoder: None }
     }
 
+    /// Puts bytes that were read before in front of the input.
+    pub(super) fn behind(self, read: Vec<u8>) -> Reader<'a> {
+        self.bytes.fetch_add(read.len() as u64, Ordering::Relaxed);
+        self.control.done_bytes(read.len() as u64);
+        Reader { ahead: read, ..self }
+    }
+
     /// Treats the input as base64.
     pub(super) fn decode(mut self) -> Reader<'a> {
         self.decoder = Some(Default::default());

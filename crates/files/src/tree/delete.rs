@@ -297,7 +297,7 @@ impl TreeWork<'_> {
     fn orphaned(&self, pair: &Pair<'_>, name: &OsStr) -> Result<Option<OsString>, FileError> {
         let stem = target_name(Operation::Decrypt, name, &self.options.suffix);
         let Some(stem) = stem else { return Ok(None) };
-        if is_wrapped_key_in(pair.target, name, false) {
+        if !self.keys.is_of_age() && is_wrapped_key_in(pair.target, name, false) {
             return Ok(None);
         }
         let selection = &self.options.selection;

@@ -356,7 +356,8 @@ impl TreeWork<'_> {
         if sealed && is_mount_list_in(directory.source.as_fd(), name) {
             return Ok(Entry::Done);
         }
-        if sealed && is_wrapped_key_in(directory.source.as_fd(), name, directory.follows) {
+        let may_be_key = sealed && !self.keys.is_of_age();
+        if may_be_key && is_wrapped_key_in(directory.source.as_fd(), name, directory.follows) {
             // A wrapped key that opens files in this run is in use.
             let flags = AtFlags::empty();
             let is_used = statat(&directory.source, name, flags)

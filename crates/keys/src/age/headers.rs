@@ -176,7 +176,7 @@ impl AgeHeaders for FileHeaders {
         let decryptor = read(header).map_err(|error| fault(&error))?;
         match (decryptor.is_scrypt(), &self.passphrase) {
             (false, _) => self.open_with_identities(header),
-            (true, None) => Err(FormatError::Age(PASSPHRASE_NEEDED.to_owned())),
+            (true, None) => Err(FormatError::PassphraseNeeded),
             (true, Some(_)) => self.open_with_passphrase(header).map_err(|error| match error {
                 DecryptError::KeyDecryptionFailed => FormatError::WrongPassphrase,
                 error => fault(&error),
@@ -313,7 +313,6 @@ fn fault(error: &DecryptError) -> FormatError {
     })
 }
 
-const PASSPHRASE_NEEDED: &str = "it is encrypted with a passphrase, and none was given";
 const SLOW_PASSPHRASE: &str = "age would take a second for the passphrase of each file; encrypt the \
      tree to a recipient, or with a passphrase in another format, whose one key the passphrase wraps";
 const SLOW_PLUGIN: &str = "age would start the recipient's plugin for each file; encrypt the tree to \

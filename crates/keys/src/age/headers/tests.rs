@@ -38,7 +38,7 @@ fn each_recipient_opens_a_header_and_others_do_not() {
             assert_eq!(key(&opened), key(&file));
             assert_eq!(opened.geometry(), file.geometry());
         }
-        let refused = opening(&[other.clone()]).open(header.bytes()).unwrap_err();
+        let refused = opening(std::slice::from_ref(&other)).open(header.bytes()).unwrap_err();
         assert_eq!(refused, FormatError::OtherRecipients);
         assert_eq!(opening(&[]).open(header.bytes()).unwrap_err(), FormatError::OtherRecipients);
         // The crate reads it too, and checks its code.
@@ -71,10 +71,13 @@ fn every_change_of_a_header_is_noticed() {
     for bit in 0..8 * end {
         let mut changed = header.bytes().to_vec();
         changed[bit / 8] ^= 1 << (bit % 8);
-        assert!(opening(&[mine.clone()]).open(&changed).is_err(), "bit {bit}");
+        assert!(opening(std::slice::from_ref(&mine)).open(&changed).is_err(), "bit {bit}");
     }
     for length in 0..header.bytes().len() {
-        assert!(opening(&[mine.clone()]).open(&header.bytes()[..length]).is_err(), "{length}");
+        assert!(
+            opening(std::slice::from_ref(&mine)).open(&header.bytes()[..length]).is_err(),
+            "{length}"
+        );
     }
     let mut nonce = header.bytes().to_vec();
     nonce[end] ^= 1;
@@ -88,7 +91,7 @@ fn faults_are_named() {
     let text = String::from_utf8(header.bytes()[..header.bytes().len() - 16].to_vec()).unwrap();
     let told = |text: &str| {
         let file = [text.as_bytes(), &[0; 16]].concat();
-        opening(&[mine.clone()]).open(&file).unwrap_err().to_string()
+        opening(std::slice::from_ref(&mine)).open(&file).unwrap_err().to_string()
     };
     let (start, mac) = text.rsplit_once("--- ").unwrap();
     let other = if mac.starts_with('A') { "B" } else { "A" };
