@@ -61,7 +61,7 @@ impl Unlock for Opener {
 /// The identity that opens the corpus' files.
 const IDENTITY: &str = "AGE-SECRET-KEY-1XLDMGGY62L4PPGWQ8LTZ43GJH2YHGXQMLDER3793DZUNYX7L5VYS6003QQ";
 
-static IDENTITIES: LazyLock<Vec<Identity>> = LazyLock::new(|| {
+pub(crate) static IDENTITIES: LazyLock<Vec<Identity>> = LazyLock::new(|| {
     let file = MemoryFile::new(IDENTITY.as_bytes());
     Identity::read_file(&file.path(), &NoUnlock).expect("an identity")
 });

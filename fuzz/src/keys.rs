@@ -10,7 +10,7 @@ use evener_keys::{KeyMaterial, NoUnlock, PipeHead};
 /// and read back the same. Or the head of a pipe, of which no byte too many is read.
 pub fn key_file(data: &[u8]) {
     let mut rest = data;
-    if let Ok(head) = PipeHead::read(&mut rest, Path::new("pipe")) {
+    if let Ok(Ok(head)) = PipeHead::read(&mut rest, Path::new("pipe")) {
         let _ = head.open(&NoUnlock);
         let line = data.iter().position(|&byte| byte == b'\n').expect("the line's end");
         let wrapped = &data[line + 1..data.len() - rest.len()];

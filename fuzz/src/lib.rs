@@ -9,6 +9,7 @@
 #![deny(unsafe_code)]
 
 mod age_file;
+mod age_payload;
 mod c_options;
 mod forgery;
 mod gate_file;
@@ -19,6 +20,7 @@ mod readers;
 mod settings;
 
 pub use age_file::age_file;
+pub use age_payload::age_payload;
 pub use c_options::c_options;
 pub use forgery::{cobblestone, tink};
 pub use gate_file::gate_file;
@@ -33,6 +35,7 @@ pub type Target = fn(&[u8]);
 /// Every target by its name, which is also its corpus folder's.
 pub const TARGETS: &[(&str, Target)] = &[
     ("age_file", age_file),
+    ("age_payload", age_payload),
     ("c_options", c_options),
     ("cobblestone", cobblestone),
     ("gate_file", gate_file),

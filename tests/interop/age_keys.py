@@ -5,7 +5,7 @@ import pty
 import subprocess
 from pathlib import Path
 
-from evener import Evener, find_program
+from evener import Evener, around, content, find_program
 
 FORMATS = "cobblestone-256", "cobblestone-128", "tink"
 
@@ -43,6 +43,23 @@ def keys_that_age_encrypted(evener: Evener) -> str:
             evener("encrypt", "-k", wrapped, "-i", identity, "--overwrite", one, sealed)
             assert evener("decrypt", "-k", bare, sealed, "-") == b"content"
     return f"{len(FORMATS)} formats, binary and armored"
+
+
+def files(evener: Evener) -> str:
+    """Files of age, binary and armored, in both directions."""
+    age, identity, recipient = age_with_identity(evener)
+    sizes = [0, 1, *around(65_536, 131_072), 300_000]
+    for size in sizes:
+        plain = evener.write("plain", content(size))
+        sealed = evener.home / "file.age"
+        for armor in [], ["-a"]:
+            subprocess.run([age, "-r", recipient, *armor, "-o", sealed, plain], check=True)
+            assert evener("decrypt", "-i", identity, sealed, "-") == content(size)
+            evener("encrypt", "--format", "age", "-r", recipient, *armor, "--overwrite", "-q",
+                   plain, sealed)  # fmt: skip
+            command = [age, "-d", "-i", identity, sealed]
+            assert subprocess.run(command, check=True, capture_output=True).stdout == content(size)
+    return f"{len(sizes)} sizes, binary and armored"
 
 
 def trees_for_recipients(evener: Evener) -> str:
@@ -85,6 +102,7 @@ def keys_under_a_passphrase(evener: Evener) -> str:
 CHECKS = [
     keys_for_a_recipient,
     keys_that_age_encrypted,
+    files,
     trees_for_recipients,
     keys_under_a_passphrase,
 ]

@@ -10,6 +10,9 @@ from evener import Evener, Skipped, around, content
 
 PAGE = Path(__file__).parents[2] / "docs" / "design" / "formats.md"
 READER = re.compile(r"^```python\n# file: (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# An identity of age made for these tests, and its recipient.
+IDENTITY = "AGE-SECRET-KEY-1AVAUC2SN5XMEYHPEUW5REVFPLFSNGUTU3Z8ELL050JTS9UC03J7SK8M0KD"
+RECIPIENT = "age15za80n2vxu7gd2j2lfaydcdeltgm5rmfvz8zxcw94grvedplufrsw50j95"
 OPENSSL_CIPHERS = [
     "aes-128-cbc", "aes-256-cbc", "aes-192-ctr", "camellia-256-cbc", "des-ede3-cbc", "bf-cbc",
 ]  # fmt: skip
@@ -50,6 +53,18 @@ def tink_streams(evener: Evener) -> str:
     return f"{len(sizes)} sizes"
 
 
+def age_files(evener: Evener) -> str:
+    readers = Readers(evener)
+    identity = evener.write("identity", f"{IDENTITY}\n".encode())
+    options = ["--format", "age", "-r", RECIPIENT]
+    sizes = [0, 1, *around(65_536, 131_072)]
+    for size in sizes:
+        read = readers("age_file.py", identity, sealed_file(evener, size, options))
+        assert read == content(size), f"{size} bytes"
+    damaged(readers, sealed_file(evener, 70_000, options), "age_file.py", identity)
+    return f"{len(sizes)} sizes"
+
+
 def openssl_enc(evener: Evener) -> str:
     readers = Readers(evener)
     passphrase = evener.write("passphrase", "correct horse batterý staple\n".encode())
@@ -84,7 +99,7 @@ def profiles(evener: Evener) -> str:
     return f"{len(machine['engines'])} engine"
 
 
-CHECKS = [cobblestone, tink_streams, openssl_enc, profiles]
+CHECKS = [cobblestone, tink_streams, age_files, openssl_enc, profiles]
 
 
 class Readers:
@@ -98,7 +113,7 @@ class Readers:
         self.home = evener.home / "readers"
         self.home.mkdir()
         readers = READER.findall(PAGE.read_text())
-        assert len(readers) == 6, f"{PAGE} has {len(readers)} readers"
+        assert len(readers) == 7, f"{PAGE} has {len(readers)} readers"
         for name, text in readers:
             (self.home / name).write_text(text)
 

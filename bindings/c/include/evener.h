@@ -940,6 +940,19 @@ evener_status evener_file_key_load(const char *path,
                                    struct evener_file_key **key);
 
 /**
+ * Takes the place of a key for age's own format, whose files have none: recipients, one a line
+ * (`age1...`, or SSH keys), for whom it encrypts; and a file of identities or an SSH key, and a
+ * passphrase, that decrypt. All may be NULL. Without recipients the passphrase encrypts, but no
+ * trees, since age takes a second for each file. It can't be saved, and takes no context. Free it
+ * with `evener_file_key_free`.
+ */
+evener_status evener_file_key_of_age(const char *recipients,
+                                     const uint8_t *passphrase,
+                                     size_t passphrase_length,
+                                     const char *identities,
+                                     struct evener_file_key **key);
+
+/**
  * Writes a key to a new file of mode 0600 (where the file system takes modes: FAT, exFAT and NTFS may
  * not), which appears complete or not at all. An existing file
  * is not changed and is an error.

@@ -11,6 +11,7 @@ use evener::keys::{KeyFile, PipeHead};
 use evener::{Failure, Operation, Refusal, StreamSource, StreamTarget};
 use evener_cli::streams::{input, output, stdin_was_closed, stdout_was_closed};
 
+use crate::hints;
 use crate::options::Telling;
 use crate::trouble::{Trouble, shown};
 
@@ -24,12 +25,22 @@ pub(crate) struct Ends {
     pub(crate) source_is_stream: bool,
     /// The length of a single file, or of the rest of a file that is standard input.
     pub(crate) length: Option<u64>,
-    /// The source, if it was opened to read the wrapped key at its head.
+    /// The source, if it was opened to read its head.
     opened: Option<File>,
+    /// The bytes that were read from it and belong to it.
+    begins: &'static [u8],
     /// True if standard output is a terminal that gets only text.
     pub(crate) only_text: bool,
     /// True if nothing has the target's name yet.
     target_is_new: bool,
+}
+
+/// The beginning of a stream.
+pub(crate) enum Head {
+    /// A wrapped key, which is read.
+    Key(Box<KeyFile>),
+    /// That of an age file: these bytes of it are read.
+    Age(&'static [u8]),
 }
 
 /// SRC or DST.
@@ -145,6 +156,7 @@ impl Ends {
             source_is_stream,
             length,
             opened: None,
+            begins: &[],
             only_text: false,
             target_is_new,
         })
@@ -196,7 +208,7 @@ impl Ends {
     /// Reads the wrapped key at the head of data that `encrypt --recipient` wrote to a pipe: from a
     /// file that begins with one, and from a pipe or a device if `is_wanted`. From then on, the rest
     /// is the source.
-    pub(crate) fn take_head(&mut self, is_wanted: bool) -> Result<Option<KeyFile>, Trouble> {
+    pub(crate) fn take_head(&mut self, is_wanted: bool) -> Result<Option<Head>, Trouble> {
         let (mut input, shown) = match &self.source {
             _ if self.source_is_tree => return Ok(None),
             Place::Pipe if is_wanted => {
@@ -215,19 +227,43 @@ impl Ends {
                     && (file.read_exact_at(&mut beginning, 0).is_err()
                         || beginning != PipeHead::MAGIC)
                 {
-                    return Ok(None);
+                    let path = path.clone();
+                    return self.take_armour(&path).map(|()| None);
                 }
                 (file, &**path)
             }
         };
-        let head = PipeHead::read(&mut input, shown)?;
+        let head = match PipeHead::read(&mut input, shown)? {
+            Ok(key) => Head::Key(Box::new(key)),
+            Err(begins) => Head::Age(begins),
+        };
+        if let Head::Age(begins) = head {
+            self.begins = begins;
+        }
         self.opened = Some(input);
         self.source_is_stream |= self.source != Place::Pipe;
         Ok(Some(head))
     }
 
+    /// Treats an age file in ASCII armour as a stream, since it has no chunks of known places.
+    fn take_armour(&mut self, path: &Path) -> Result<(), Trouble> {
+        match hints::is_armoured(path) {
+            true => self.take_as_stream("ASCII armour"),
+            false => Ok(()),
+        }
+    }
+
     pub(crate) fn stream_source(&self) -> io::Result<StreamSource<'static>> {
+        let path = |source: &Place| match source {
+            Place::Pipe => PathBuf::from("-"),
+            Place::Path(path) => path.clone(),
+        };
         Ok(match (&self.source, &self.opened) {
+            (source, Some(file)) if !self.begins.is_empty() => StreamSource::Begun {
+                descriptor: file.as_fd().try_clone_to_owned()?,
+                path: path(source),
+                read: self.begins.to_vec(),
+            },
             (Place::Pipe, _) => StreamSource::Descriptor(input().try_clone_to_owned()?),
             (Place::Path(path), Some(file)) => {
                 StreamSource::Opened(file.as_fd().try_clone_to_owned()?, path.clone())

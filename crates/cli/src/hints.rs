@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
 
-use evener::format::{Guess, recognise};
+use evener::format::{FormatError, Guess, recognise};
 use evener::keys::faults::PassphraseFault;
 use evener::keys::{KeyError, MalformedKey};
 use evener::{Failure, FileError};
@@ -48,10 +48,20 @@ fn of_kind(path: &Path, given: Given) -> &'static str {
 
 /// Guesses the format of a file from its beginning; `None` if it is no file or can't be read.
 pub(crate) fn guess(path: &Path) -> Option<Guess> {
+    beginning(path).map(|begins| recognise(&begins))
+}
+
+/// Returns whether a file is age's own, in ASCII armour.
+pub(crate) fn is_armoured(path: &Path) -> bool {
+    beginning(path).is_some_and(|begins| evener::keys::age::is_armoured(&begins))
+}
+
+/// The first bytes of a file; `None` if it is no file or can't be read.
+fn beginning(path: &Path) -> Option<Vec<u8>> {
     let mut begins = Vec::new();
     fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
     File::open(path).ok()?.take(BEGINNING).read_to_end(&mut begins).ok()?;
-    Some(recognise(&begins))
+    Some(begins)
 }
 
 /// The number of bytes that a guess takes.
@@ -65,6 +75,10 @@ pub(crate) fn of_file(error: &FileError) -> impl Display {
         | FileError::Differs { .. }
         | FileError::OtherKey(_)
         | FileError::Newer(_) => "; --overwrite replaces it",
+        FileError::Format(FormatError::OtherRecipients) => " (`-i`)",
+        FileError::Format(FormatError::PassphraseNeeded) => {
+            " (`--passphrase`, `--passphrase-file` or `--passphrase-fd`)"
+        }
         FileError::NoText => ", or add --force to show it all the same",
         FileError::StoredChanging => " (--skip-changing leaves such files out)",
         FileError::Exposed { .. } => ", or write there all the same with --insecure-modes",

@@ -7,14 +7,14 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use evener::keys::KeyFile;
+use evener::format::Recipe;
 use evener::program::takes_a_stream;
 use evener::{
     Failure, KeyRing, Operation, Report, SealedNames, Total, is_wrapped_key, wrapped_key_name,
 };
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
-use crate::ends::{Ends, Place, directory_of, refuse_inside};
+use crate::ends::{Ends, Head, Place, directory_of, refuse_inside};
 use crate::keys::{Intent, KeyPlace, Keyholder, opening};
 use crate::options::{Format, OpeningKeys, Telling};
 use crate::trouble::{Trouble, shown};
@@ -224,7 +224,7 @@ impl Route {
     }
 
     /// Reads the wrapped key at the head of each source that has one: see [`Ends::take_head`].
-    pub(crate) fn take_heads(&mut self, is_wanted: bool) -> Result<Vec<Option<KeyFile>>, Trouble> {
+    pub(crate) fn take_heads(&mut self, is_wanted: bool) -> Result<Vec<Option<Head>>, Trouble> {
         self.ends.iter_mut().map(|ends| ends.take_head(is_wanted)).collect()
     }
 
@@ -232,18 +232,18 @@ impl Route {
     pub(crate) fn opening(
         &self,
         keys: &OpeningKeys,
-        heads: &[Option<KeyFile>],
+        heads: &[Option<Head>],
         intent: Intent,
         keyholder: &Keyholder<'_>,
     ) -> Result<KeyRing, Trouble> {
-        let open = |ends: &Ends, head: &Option<KeyFile>| {
+        let open = |ends: &Ends, head: &Option<Head>| {
             opening(keys, &ends.source, head.as_ref(), intent, keyholder)
         };
         let mut each = self.ends.iter().zip(heads);
         let Some((first, head)) = each.next() else { return Err(Trouble::usage("no source")) };
         let mut ring = open(first, head)?;
         // Named keys are the same for all sources.
-        if keys.name_a_key() || keys.format == Some(Format::Openssl) {
+        if keys.name_a_key() || matches!(keys.format, Some(Format::Age | Format::Openssl)) {
             return Ok(ring);
         }
         let mut seen = HashSet::new();
@@ -253,11 +253,19 @@ impl Route {
         for (ends, head) in each {
             // Opening a key can take a second.
             if head.is_some() || seen.insert(place_of_key(&ends.source)) {
-                ring = ring.joined_by(open(ends, head)?);
+                let other = open(ends, head)?;
+                // The same identities open all age files.
+                if !ring.recipes().any(is_age) || !is_age(other.primary()) {
+                    ring = ring.joined_by(other);
+                }
             }
         }
         Ok(ring)
     }
+}
+
+fn is_age(recipe: &Recipe) -> bool {
+    matches!(recipe, Recipe::Age(_))
 }
 
 /// Joins the reports of all sources. If one of several could not begin, that is among the failures.

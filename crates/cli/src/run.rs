@@ -239,8 +239,14 @@ const OLD_KDF: &str = "files that `openssl enc` made without -pbkdf2 need --kdf 
 fn no_key_fits(report: &Report) -> bool {
     let is_other = |failure: &Failure| {
         use FileError::{Format, LinkedToFailed};
-        use FormatError::{OtherFormat, WrongKey};
-        matches!(failure.error, Format(WrongKey | OtherFormat { .. }) | LinkedToFailed(_))
+        use FormatError::{
+            OtherFormat, OtherRecipients, PassphraseNeeded, WrongKey, WrongPassphrase,
+        };
+        let Format(error) = &failure.error else {
+            return matches!(failure.error, LinkedToFailed(_));
+        };
+        let of_age = matches!(error, OtherRecipients | PassphraseNeeded | WrongPassphrase);
+        of_age || matches!(error, WrongKey | OtherFormat { .. })
     };
     let is_doubted = report.retired.iter().any(|retired| retired.doubtful_jobs > 0);
     report.files == 0

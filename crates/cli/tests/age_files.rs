@@ -1,4 +1,4 @@
-//! Files that age itself has encrypted, which Evener does not read.
+//! age's own format: files that the program `age` opens, and those that it has encrypted.
 
 mod common;
 
@@ -6,7 +6,7 @@ use std::fs;
 
 use common::{Fixture, RECIPIENT, has};
 
-/// A fixture with `plain.age` and `armoured.age`.
+/// A fixture with `plain.age` and `armoured.age`, which `age` has made of `tree/one`.
 fn fixture() -> Option<Fixture> {
     if !has("age") {
         evener_core::lacking!("there is no program `age`");
@@ -23,6 +23,11 @@ fn fixture() -> Option<Fixture> {
     Some(fixture)
 }
 
+fn done(fixture: &Fixture, line: &str) {
+    let ended = fixture.shell(line);
+    assert_eq!(ended.status, Some(0), "{line}: {}", ended.messages);
+}
+
 fn refused(fixture: &Fixture, line: &str, told: &str) {
     let ended = fixture.shell(line);
     assert_eq!(ended.status, Some(2), "{line}: {}", ended.messages);
@@ -31,40 +36,112 @@ fn refused(fixture: &Fixture, line: &str, told: &str) {
 }
 
 #[test]
-fn a_file_of_age_is_named_with_what_opens_it() {
+fn evener_opens_what_age_has_encrypted() {
     let Some(fixture) = fixture() else { return };
-    fixture.secret("passphrase", "open sesame\n");
-    let opens = "is a file of age itself, which Evener does not read; `age -d -i IDENTITY` opens it, \
-                 or `age -d` with its passphrase";
     // A wrapped key in the same directory belongs to other files.
-    for place in [".", "sealed"] {
-        fixture.expect(0, &["encrypt", "-q", "-r", RECIPIENT, "--overwrite", "tree", "sealed"]);
-        for name in ["plain.age", "armoured.age", "marked.age"] {
-            let _ = fs::copy(fixture.path(name), fixture.path("sealed").join(name));
-            let path = if place == "." { name.to_owned() } else { format!("{place}/{name}") };
-            for opener in ["-i identity", "--passphrase-file passphrase", ""] {
-                let told = format!("`{path}` {opens}");
-                refused(&fixture, &format!("$evener decrypt {opener} {path} out"), &told);
-                refused(&fixture, &format!("$evener verify {opener} {path}"), &told);
-                if !opener.is_empty() {
-                    refused(&fixture, &format!("$evener list {opener} {path}"), &told);
-                }
-            }
+    fixture.expect(0, &["encrypt", "-q", "-r", RECIPIENT, "tree", "sealed"]);
+    for name in ["plain.age", "armoured.age", "marked.age"] {
+        fs::copy(fixture.path(name), fixture.path("sealed").join(name)).unwrap();
+        for path in [name.to_owned(), format!("sealed/{name}")] {
+            done(&fixture, &format!("$evener decrypt -i identity {path} out && cmp out tree/one"));
+            fs::remove_file(fixture.path("out")).unwrap();
+            done(&fixture, &format!("$evener verify -i identity {path}"));
+            let listed = fixture.shell(&format!("$evener list -i identity {path}"));
+            let listed = String::from_utf8_lossy(&listed.output).into_owned();
+            let bytes = if name == "plain.age" { "             14 age " } else { " - age " };
+            assert!(listed.contains(bytes), "{listed}");
         }
     }
-    // A key that Evener wrapped counts too.
-    let told = format!("`sealed/evener-key.age` {opens}");
-    refused(&fixture, "$evener decrypt -i identity sealed/evener-key.age out", &told);
-    let listed = fixture.expect(0, &["list", "plain.age"]);
-    assert!(String::from_utf8_lossy(&listed.output).contains(" age "), "{listed:?}");
     for name in ["plain.age", "armoured.age"] {
-        let told = format!("`standard input` {opens}");
-        refused(&fixture, &format!("$evener decrypt -i identity - - < {name}"), &told);
-        refused(&fixture, &format!("cat {name} | $evener verify -i identity -"), &told);
-        let line = format!(
-            "mkfifo fifo; cat {name} > fifo & $evener verify -i identity fifo; s=$?; rm fifo; exit $s"
+        for line in [
+            format!("$evener decrypt -i identity - - < {name} | cmp - tree/one"),
+            format!("cat {name} | $evener decrypt -i identity - out; cmp out tree/one"),
+            format!("cat {name} | $evener decrypt --format age -i identity - - | cmp - tree/one"),
+            format!("cat {name} | $evener verify -i identity -"),
+            format!("mkfifo f; cat {name} > f & $evener verify -i identity f; s=$?; rm f; exit $s"),
+        ] {
+            done(&fixture, &line);
+            let _ = fs::remove_file(fixture.path("out"));
+        }
+    }
+    fs::create_dir(fixture.path("into")).unwrap();
+    fixture.expect(0, &["decrypt", "-i", "identity", "plain.age", "into"]);
+    assert_eq!(fixture.names("into"), ["plain"]);
+}
+
+#[test]
+fn age_opens_what_evener_has_encrypted() {
+    let Some(fixture) = fixture() else { return };
+    let encrypt = format!("$evener encrypt -q --format age -r {RECIPIENT}");
+    for line in [
+        format!(
+            "{encrypt} tree/deep/two two.age && age -d -i identity two.age | cmp - tree/deep/two"
+        ),
+        format!(
+            "{encrypt} -a tree/deep/two a.txt && age -d -i identity a.txt | cmp - tree/deep/two"
+        ),
+        format!("{encrypt} - - < tree/one | age -d -i identity | cmp - tree/one"),
+        format!("{encrypt} -a - - < tree/one | age -d -i identity | cmp - tree/one"),
+        "head -n 1 a.txt | grep -qx -- '-----BEGIN AGE ENCRYPTED FILE-----'".to_owned(),
+        format!(
+            "{encrypt} tree sealed && age -d -i identity sealed/deep/two.age | cmp - tree/deep/two"
+        ),
+    ] {
+        done(&fixture, &line);
+    }
+    assert_eq!(fixture.names("sealed"), ["deep", "one.age"]);
+    for line in [
+        "$evener verify -i identity sealed",
+        "$evener decrypt -i identity sealed out",
+        "$evener decrypt --only deep -i identity sealed part && cmp part/deep/two tree/deep/two",
+        "$evener decrypt -i identity sealed/one.age two.age into/ && ls into/one into/two",
+    ] {
+        done(&fixture, line);
+    }
+    fixture.assert_same_tree("tree", "out");
+    let listed = fixture.expect(0, &["list", "sealed"]);
+    let listed = String::from_utf8_lossy(&listed.output).into_owned();
+    assert!(listed.contains("300000 age ") && listed.contains("14 age "), "{listed}");
+}
+
+#[test]
+fn a_passphrase_is_for_one_file() {
+    let Some(fixture) = fixture() else { return };
+    fixture.secret("passphrase", "open sesame\n");
+    let with = "--passphrase-file passphrase";
+    done(&fixture, &format!("$evener encrypt -q --format age {with} tree/one one.age"));
+    done(&fixture, &format!("$evener decrypt {with} one.age - | cmp - tree/one"));
+    let ended = fixture.expect(2, &["verify", "-i", "identity", "one.age"]);
+    assert!(ended.messages.contains("none was given (`--passphrase`"), "{}", ended.messages);
+    fixture.secret("other", "close sesame\n");
+    let ended = fixture.expect(2, &["verify", "--passphrase-file", "other", "one.age"]);
+    assert!(ended.messages.contains("the passphrase does not open it"), "{}", ended.messages);
+    let ended = fixture.shell(&format!("$evener encrypt --format age {with} tree out"));
+    assert_eq!(ended.status, Some(2), "{}", ended.messages);
+    assert!(ended.messages.contains("a second for the passphrase of each file"));
+    assert!(!fixture.path("out").exists());
+}
+
+#[test]
+fn what_opens_a_file_of_age_is_named() {
+    let Some(fixture) = fixture() else { return };
+    for name in ["plain.age", "armoured.age", "marked.age"] {
+        let told = format!(
+            "`{name}` is an age file; give an identity of one of its recipients, or its \
+                     passphrase"
         );
-        refused(&fixture, &line, &format!("`fifo` {opens}"));
+        refused(&fixture, &format!("$evener decrypt {name} out"), &told);
+        refused(&fixture, &format!("$evener verify {name}"), &told);
+    }
+    fixture.secret(
+        "stranger",
+        "AGE-SECRET-KEY-1EGTZVFFV20835NWYV6270LXYVK2VKNX2MMDKWYKLMGR48UAWX40Q2P2LM0",
+    );
+    for name in ["plain.age", "armoured.age"] {
+        let told = "it is encrypted for others: none of the identities opens it (`-i`)";
+        let ended = fixture.expect(2, &["decrypt", "-i", "stranger", name, "out"]);
+        assert!(ended.messages.contains(told), "{}", ended.messages);
+        assert!(!fixture.path("out").exists());
     }
 }
 
@@ -73,7 +150,7 @@ fn with_a_key_the_format_is_named() {
     let Some(fixture) = fixture() else { return };
     fixture.expect(0, &["encrypt", "-q", "-k", "my.key", "tree", "sealed"]);
     fixture.expect(0, &["keygen", "--format", "tink", "-o", "tink.key"]);
-    let told = "it is a file of age itself, which Evener does not read; `age -d` opens it";
+    let told = "it is an age file; an identity or its passphrase opens it, not a key";
     for name in ["plain.age", "armoured.age"] {
         for line in [
             format!("$evener decrypt -k my.key {name} out"),
@@ -95,12 +172,42 @@ fn with_a_key_the_format_is_named() {
         fixture.assert_same_tree("tree", "out");
         fs::remove_dir_all(fixture.path("out")).unwrap();
     }
-    // A tree of such files, without a key.
-    fs::create_dir(fixture.path("theirs")).unwrap();
-    fs::copy(fixture.path("plain.age"), fixture.path("theirs/plain.age")).unwrap();
-    let ended = fixture.expect(2, &["decrypt", "-i", "identity", "theirs", "out"]);
-    let told = "; theirs/plain.age is a file of age itself, which `age -d` opens\n";
-    assert!(ended.messages.ends_with(told), "{}", ended.messages);
+    let ended = fixture.shell("$evener encrypt --format age -k my.key tree/one out");
+    assert_eq!(ended.status, Some(2), "{}", ended.messages);
+    assert!(ended.messages.contains("--key does not go with --format age"), "{}", ended.messages);
+}
+
+#[test]
+fn recipients_alone_update_by_size_and_time() {
+    let fixture = Fixture::new();
+    let encrypt = |more: &[&str]| {
+        let mut arguments = vec!["encrypt", "--format", "age", "-r", RECIPIENT, "--update"];
+        arguments.extend_from_slice(more);
+        arguments.extend_from_slice(&["tree", "sealed"]);
+        fixture.expect(0, &arguments).messages
+    };
+    encrypt(&[]);
+    let first = fs::read(fixture.path("sealed/one.age")).unwrap();
+    let told = encrypt(&[]);
+    assert!(
+        told.contains("--update goes by size and time alone: recipients open no file"),
+        "{told}"
+    );
+    assert_eq!(fs::read(fixture.path("sealed/one.age")).unwrap(), first);
+    let told = encrypt(&["-i", "identity"]);
+    assert!(!told.contains("alone"), "{told}");
+    assert_eq!(fs::read(fixture.path("sealed/one.age")).unwrap(), first);
+    fs::write(fixture.path("tree/one"), "another content").unwrap();
+    encrypt(&[]);
+    assert_ne!(fs::read(fixture.path("sealed/one.age")).unwrap(), first);
+    fixture.expect(0, &["decrypt", "-i", "identity", "sealed", "out"]);
+    fixture.assert_same_tree("tree", "out");
+    // A file that is none of age's is not replaced.
+    fs::write(fixture.path("sealed/one.age"), "my notes").unwrap();
+    let ended =
+        fixture.run(&["encrypt", "--format", "age", "-r", RECIPIENT, "--update", "tree", "sealed"]);
+    assert_eq!(ended.status, Some(1), "{}", ended.messages);
+    assert_eq!(fs::read(fixture.path("sealed/one.age")).unwrap(), b"my notes");
 }
 
 #[test]
@@ -108,10 +215,7 @@ fn a_file_of_age_is_no_key() {
     let Some(fixture) = fixture() else { return };
     for name in ["plain.age", "armoured.age"] {
         let key = format!("-k {name} -i identity");
-        let told = format!(
-            "can't use `{name}` as a key: what age encrypted in it is no key, and Evener does not \
-             read files of age itself; `age -d` does"
-        );
+        let told = format!("can't use `{name}` as a key: what age encrypted in it is no key");
         refused(&fixture, &format!("$evener decrypt {key} tree/one out"), &told);
         let told = format!(
             "can't read identities from `{name}`: age encrypted it for a recipient, and a file of \

@@ -118,6 +118,18 @@ fn a_plugin_wraps_and_unwraps_keys() {
 }
 
 #[test]
+fn a_plugin_opens_files_of_age_and_wraps_one_at_a_time() {
+    let Some(fixture) = fixture_with_plugin() else { return };
+    let path = "PATH=$PWD/bin:$PATH";
+    let encrypt = format!("{path} $evener encrypt -q --format age -r {PLUGINS_RECIPIENT}");
+    run(&fixture, 0, &format!("{encrypt} tree/one one.age"));
+    run(&fixture, 0, &format!("{path} $evener decrypt -i plugins one.age - | cmp - tree/one"));
+    let ended = run(&fixture, 2, &format!("{encrypt} tree sealed"));
+    assert!(ended.messages.contains("plugin for each file"), "{}", ended.messages);
+    assert!(!fixture.path("sealed").exists());
+}
+
+#[test]
 fn what_is_wrong_with_a_plugin_is_said_in_one_sentence() {
     let Some(fixture) = fixture_with_plugin() else { return };
     let encrypt = format!("$evener encrypt -r {PLUGINS_RECIPIENT} tree sealed");

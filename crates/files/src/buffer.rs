@@ -8,13 +8,16 @@ use std::sync::Arc;
 use evener_core::{
     Direction, Engine, EngineError, Job, Outcome, Rejection, SessionRequest, WipedBuffer, wipe,
 };
-use evener_format::{FileCipher, Layout};
+use evener_format::{FileCipher, FormatError, Layout};
 use evener_pipeline::run_batch;
 
-use crate::seal::{Prepared, bytes_to_prepare, collect, prepare_plain, prepare_sealed, push_jobs};
+use crate::seal::{
+    Blob, Prepared, ReadAt, bytes_to_prepare, collect, prepare_plain, prepare_sealed, push_jobs,
+};
 use crate::{FileError, KeyRing, RunSettings, seats};
 
-/// The number of bytes that [`seal`] makes of `length` bytes of plaintext.
+/// The number of bytes that [`seal`] makes of `length` bytes of plaintext; with age, the most that
+/// it makes.
 ///
 /// # Errors
 /// When the format can't hold this length.
@@ -62,10 +65,10 @@ pub fn open(
     let seats = seats::able(run, keys.primary().cipher(), Direction::Decrypt)?;
     let beginning = sealed.len().min(usize::try_from(bytes_to_prepare(keys)).unwrap_or(usize::MAX));
     let mut scratch = WipedBuffer::zeros(beginning);
-    let (beginning, length) = (&sealed[..beginning], sealed.len() as u64);
+    let beginning = &sealed[..beginning];
     let on = (keys.primary().cipher(), Direction::Decrypt);
     let prepared = seats::before_a_run(run, &seats, on, |worker| {
-        prepare_sealed(keys, beginning, length, &mut scratch, worker)
+        prepare_sealed(keys, beginning, &InMemory(sealed), &mut scratch, worker)
     });
     let Prepared { cipher, layout, .. } = prepared?;
     let chunks = &sealed[(layout.chunk(0).sealed.start as usize).min(sealed.len())..];
@@ -77,6 +80,24 @@ pub fn open(
         wipe(plaintext);
     }
     opened
+}
+
+/// A sealed file in memory.
+struct InMemory<'a>(&'a [u8]);
+
+impl ReadAt for InMemory<'_> {
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), FileError> {
+        let start = usize::try_from(offset).unwrap_or(usize::MAX);
+        let bytes = self.0.get(start..).and_then(|rest| rest.get(..buffer.len()));
+        buffer.copy_from_slice(bytes.ok_or(FormatError::Truncated)?);
+        Ok(())
+    }
+}
+
+impl Blob for InMemory<'_> {
+    fn length(&self) -> u64 {
+        self.0.len() as u64
+    }
 }
 
 /// Processes all chunks.

@@ -3,7 +3,7 @@
 
 use evener_core::Cipher;
 
-use crate::{Contradiction, FileError, Operation, RunSettings, TreeOptions};
+use crate::{Contradiction, FileError, KeyRing, Operation, Refusal, RunSettings, TreeOptions};
 
 /// Checks the options of an operation on a file or a tree.
 pub(crate) fn in_tree(
@@ -23,6 +23,14 @@ pub(crate) fn in_tree(
         (removes && options.existing.updates(), Contradiction::RemoveAndUpdate),
         (options.existing.delete().is_some() && !may_delete, Contradiction::Delete),
     ])
+}
+
+/// Refuses to encrypt many files with a recipe that takes long for each.
+pub(crate) fn of_many_files(operation: Operation, keys: &KeyRing) -> Result<(), FileError> {
+    match keys.primary().for_one_file().filter(|_| operation == Operation::Encrypt) {
+        Some(reason) => Err(Refusal::SlowForMany(reason).into()),
+        None => Ok(()),
+    }
 }
 
 /// Checks the settings that all operations share.

@@ -79,7 +79,7 @@ impl RandomAccess {
         // It gets plaintext, under the wrong keys as well as the right one.
         let mut scratch = zeros(length)?;
         let Prepared { cipher, layout, .. } =
-            prepare_sealed(keys, &beginning, blob.length(), &mut scratch, &mut engine)?;
+            prepare_sealed(keys, &beginning, &*blob, &mut scratch, &mut engine)?;
         if cipher.is_chained(Direction::Decrypt) {
             return Err(Refusal::OnlyFromBeginning.into());
         }

@@ -255,6 +255,10 @@ pub enum Refusal {
     )]
     FilesLost(u64),
 
+    /// The recipe takes long for each file; the text says why, and what to do instead.
+    #[error("{0}")]
+    SlowForMany(&'static str),
+
     /// A reason of the program that uses this library.
     #[error("{0}")]
     Other(String),

@@ -23,6 +23,11 @@ impl SealedNames {
     /// The default suffix.
     pub const DEFAULT_SUFFIX: &'static str = ".enc";
 
+    /// The names of age's own files.
+    pub fn of_age() -> SealedNames {
+        SealedNames { suffix: ".age".into() }
+    }
+
     /// The names with this suffix.
     ///
     /// # Errors

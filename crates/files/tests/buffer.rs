@@ -16,7 +16,10 @@ fn what_is_sealed_in_memory_is_a_file_in_every_format() {
             let length = buffer::sealed_length(&keys, size as u64).unwrap() as usize;
             let mut sealed = vec![0; length];
             let written = buffer::seal(&keys, &content, &mut sealed, &options().run).unwrap();
-            assert_eq!(written, length, "{name}: {size}");
+            // The age crate adds a stanza of random length to each header.
+            let is_age = name == "age";
+            assert!(written == length || is_age && written < length, "{name}: {size}");
+            sealed.truncate(written);
 
             let mut opened = vec![0; length];
             let written = buffer::open(&keys, &sealed, &mut opened, &options().run).unwrap();

@@ -23,6 +23,18 @@ pub enum FormatError {
         /// The reason as text.
         reason: &'static str,
     },
+    /// An age file is for recipients whose identities were not given.
+    #[error("it is encrypted for others: none of the identities opens it")]
+    OtherRecipients,
+    /// An age file has a passphrase.
+    #[error("it is encrypted with a passphrase, and none was given")]
+    PassphraseNeeded,
+    /// An age file has another passphrase.
+    #[error("the passphrase does not open it")]
+    WrongPassphrase,
+    /// The header of an age file can't be written or opened; the text says why.
+    #[error("{0}")]
+    Age(String),
     /// A key or an IV does not have the cipher's length.
     #[error("{cipher} takes {what} of {expected} bytes, not {actual}")]
     Length {

@@ -24,6 +24,8 @@ pub(super) enum Ivs {
     Counter { base: [u8; 12] },
     /// Tink: the prefix, the chunk's number as u32, big-endian, and 1 in the last chunk.
     Prefix { prefix: [u8; 7] },
+    /// age: the chunk's number in 11 bytes, big-endian, and 1 in the last chunk.
+    Stream,
     /// CBC, CFB, OFB, CTR and ChaCha20 (and ECB, which has none): one IV for the file, as if it
     /// were a single message.
     Single { iv: Iv },
@@ -78,6 +80,12 @@ impl FileCipher {
                 nonce[11] = u8::from(chunk.last);
                 Iv::new(&nonce).ok()
             }
+            Ivs::Stream => {
+                let mut nonce = [0; 12];
+                nonce[3..11].copy_from_slice(&chunk.index.to_be_bytes());
+                nonce[11] = u8::from(chunk.last);
+                Iv::new(&nonce).ok()
+            }
             Ivs::Single { iv } if self.cipher.mode() == Mode::Ctr => {
                 Some(iv.advanced(chunk.plain.start / Iv::MAX_LENGTH as u64))
             }
@@ -92,7 +100,7 @@ impl FileCipher {
 
     /// Returns whether the file's header commits to the key, which proves that this is its key.
     pub fn is_committed(&self) -> bool {
-        matches!(self.ivs, Ivs::Counter { .. })
+        matches!(self.ivs, Ivs::Counter { .. } | Ivs::Stream)
     }
 
     /// The padding of the last chunk's job, or of any other chunk's.

@@ -5,36 +5,26 @@ use std::fmt;
 use super::FormatError;
 
 /// The bytes at the start of a file.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Header {
-    bytes: [u8; Header::MAX_LENGTH],
-    length: u8,
+    bytes: Box<[u8]>,
 }
 
 impl Header {
-    /// The longest header of any format, in bytes.
-    pub const MAX_LENGTH: usize = 64;
-
     /// The bytes; none for a raw key of `openssl enc`.
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes[..usize::from(self.length)]
+        &self.bytes
     }
 
-    /// Joins the parts, which fit into [`Header::MAX_LENGTH`].
+    /// Joins the parts.
     pub(super) fn new(parts: &[&[u8]]) -> Header {
-        let mut header = Header { bytes: [0; Header::MAX_LENGTH], length: 0 };
-        for part in parts {
-            let start = usize::from(header.length);
-            header.bytes[start..start + part.len()].copy_from_slice(part);
-            header.length += part.len() as u8;
-        }
-        header
+        Header { bytes: parts.concat().into() }
     }
 }
 
 impl fmt::Debug for Header {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Header({} bytes)", self.length)
+        write!(f, "Header({} bytes)", self.bytes.len())
     }
 }
 

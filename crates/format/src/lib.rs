@@ -1,9 +1,10 @@
-//! The three file formats: where each chunk is, and which key and IV encrypt it.
+//! The four file formats: where each chunk is, and which key and IV encrypt it.
 //!
 //! | format | document | authenticated |
 //! |---|---|---|
 //! | [`Cobblestone`] | C2SP, <https://c2sp.org/chunked-encryption> | yes, and commits to the key |
 //! | [`Tink`] | Tink, "AES-GCM-HKDF Streaming AEAD" | yes |
+//! | [`Age`] | C2SP, <https://c2sp.org/age> | yes, and commits to the file key |
 //! | [`OpensslEnc`] | the manual page openssl-enc(1), RFC 8018 for PBKDF2 | **no** |
 //!
 //! A [`Recipe`] is a format with its secret; it creates and reads any number of files. For one file
@@ -19,7 +20,7 @@
 //! let recipe = Recipe::cobblestone(CobblestoneSuite::Aes256Gcm, &key, b"")?;
 //!
 //! let (file, header) = recipe.create()?;
-//! assert_eq!(header.bytes().len(), recipe.header_length());
+//! assert_eq!(header.bytes().len(), recipe.bytes_to_open(header.bytes()));
 //!
 //! let layout = Layout::for_plaintext(file.geometry(), 100_000)?;
 //! for index in 0..layout.chunks() {
@@ -34,6 +35,7 @@
 
 #![forbid(unsafe_code)]
 
+mod age;
 mod cobblestone;
 mod error;
 mod file_cipher;
@@ -46,6 +48,7 @@ mod tink;
 #[cfg(test)]
 mod tests;
 
+pub use age::{Age, AgeFileKey, AgeHeaders};
 pub use cobblestone::{Cobblestone, CobblestoneSuite};
 pub use error::FormatError;
 pub use file_cipher::{ChunkIv, FileCipher};

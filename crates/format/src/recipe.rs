@@ -3,6 +3,7 @@
 use evener_core::{Cipher, Key};
 
 use super::FormatError;
+use super::age::{Age, AgeHeaders};
 use super::cobblestone::{Cobblestone, CobblestoneSuite};
 use super::file_cipher::FileCipher;
 use super::geometry::Geometry;
@@ -20,6 +21,8 @@ pub enum Recipe {
     Cobblestone(Cobblestone),
     /// Tink AES-GCM-HKDF streaming.
     Tink(Tink),
+    /// age's own format.
+    Age(Age),
     /// Files of the `openssl enc` program. Nothing authenticates them.
     OpensslEnc(OpensslEnc),
 }
@@ -29,7 +32,7 @@ impl Recipe {
     /// missing header does not.
     pub fn proves_format(&self) -> bool {
         match self {
-            Recipe::Cobblestone(_) => true,
+            Recipe::Cobblestone(_) | Recipe::Age(_) => true,
             Recipe::OpensslEnc(_) => !self.repeats_ivs(),
             Recipe::Tink(_) => false,
         }
@@ -55,6 +58,11 @@ impl Recipe {
         Tink::new(key, aad).map(Recipe::Tink)
     }
 
+    /// age with what writes and reads its headers; see [`Age`].
+    pub fn age(headers: impl AgeHeaders + 'static) -> Recipe {
+        Recipe::Age(Age::new(Box::new(headers)))
+    }
+
     /// `openssl enc` with a cipher and a passphrase or key; see [`OpensslEnc`].
     ///
     /// # Errors
@@ -69,6 +77,7 @@ impl Recipe {
         match self {
             Recipe::Cobblestone(recipe) => recipe.suite().name(),
             Recipe::Tink(_) => Tink::FORMAT,
+            Recipe::Age(_) => Age::FORMAT,
             Recipe::OpensslEnc(_) => OpensslEnc::FORMAT,
         }
     }
@@ -78,24 +87,31 @@ impl Recipe {
         match self {
             Recipe::Cobblestone(recipe) => recipe.suite().cipher(),
             Recipe::Tink(recipe) => recipe.cipher(),
+            Recipe::Age(_) => Cipher::ChaCha20Poly1305,
             Recipe::OpensslEnc(recipe) => recipe.cipher(),
         }
     }
 
-    /// The division of every file into chunks.
+    /// The division of every file into chunks. With age, each file has a header of its own length:
+    /// this one has the longest that encryption makes; [`Age::geometry`] and a file's
+    /// [`FileCipher`] have the actual one.
     pub fn geometry(&self) -> Geometry {
         match self {
             Recipe::Cobblestone(_) => Cobblestone::GEOMETRY,
             Recipe::Tink(recipe) => recipe.geometry(),
+            Recipe::Age(recipe) => Age::geometry(recipe.headers().longest()),
             Recipe::OpensslEnc(recipe) => recipe.geometry(),
         }
     }
 
-    /// The length of every file's header in bytes, at most [`Header::MAX_LENGTH`].
-    pub fn header_length(&self) -> usize {
+    /// The number of first bytes of a file that [`Recipe::open`] takes, as far as `start`, those
+    /// read so far, shows it: if it is more, read them and ask again. With all formats but age it is
+    /// the length of every file's header.
+    pub fn bytes_to_open(&self, start: &[u8]) -> usize {
         match self {
             Recipe::Cobblestone(_) => Cobblestone::HEADER_LENGTH,
             Recipe::Tink(recipe) => recipe.header_length(),
+            Recipe::Age(_) => Age::bytes_to_open(start),
             Recipe::OpensslEnc(recipe) => recipe.header_length(),
         }
     }
@@ -107,6 +123,23 @@ impl Recipe {
     /// equal. Create at most one file with such a recipe.
     pub fn repeats_ivs(&self) -> bool {
         matches!(self, Recipe::OpensslEnc(recipe) if recipe.repeats_ivs())
+    }
+
+    /// Returns whether it can open any file: with age, recipients alone open none.
+    pub fn opens_files(&self) -> bool {
+        match self {
+            Recipe::Age(recipe) => recipe.headers().open_any(),
+            _ => true,
+        }
+    }
+
+    /// The reason why many files should not be created with it, if there is one: with a passphrase or
+    /// a plugin, age takes long for each.
+    pub fn for_one_file(&self) -> Option<&'static str> {
+        match self {
+            Recipe::Age(recipe) => recipe.headers().for_one_file(),
+            _ => None,
+        }
     }
 
     /// The iterations of PBKDF2, if it derives files' keys from a passphrase.
@@ -132,24 +165,26 @@ impl Recipe {
         match self {
             Recipe::Cobblestone(recipe) => recipe.create(),
             Recipe::Tink(recipe) => recipe.create(),
+            Recipe::Age(recipe) => recipe.create(),
             Recipe::OpensslEnc(recipe) => recipe.create(),
         }
     }
 
-    /// Reads the start of a file: `header` has at least [`Recipe::header_length`] bytes, or the
+    /// Reads the start of a file: `header` has at least [`Recipe::bytes_to_open`] bytes, or the
     /// whole file.
     ///
-    /// Only Cobblestone detects a wrong key here. With Tink the first chunk fails to authenticate;
+    /// Only Cobblestone and age detect a wrong key here. With Tink the first chunk fails to authenticate;
     /// `openssl enc` may notice malformed padding at the very end, or nothing.
     ///
     /// # Errors
     /// [`FormatError::Truncated`] when there are too few bytes, [`FormatError::OtherFormat`] when
-    /// the header does not match this format and key, [`FormatError::WrongKey`], and
-    /// [`FormatError::Derivation`].
+    /// the header does not match this format and key, [`FormatError::WrongKey`],
+    /// [`FormatError::Age`], and [`FormatError::Derivation`].
     pub fn open(&self, header: &[u8]) -> Result<FileCipher, FormatError> {
         match self {
             Recipe::Cobblestone(recipe) => recipe.open(header),
             Recipe::Tink(recipe) => recipe.open(header),
+            Recipe::Age(recipe) => recipe.open(header),
             Recipe::OpensslEnc(recipe) => recipe.open(header),
         }
     }

@@ -5,6 +5,7 @@
 //! `PATH`).
 
 mod header;
+mod headers;
 mod identity;
 mod low_order;
 mod plugin;
@@ -14,7 +15,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use ::age::armor::ArmoredReadError;
+use ::age::armor::{ArmoredReadError, ArmoredReader};
 use ::age::secrecy::SecretString;
 use ::age::{DecryptError, EncryptError, Encryptor, scrypt};
 use zeroize::Zeroizing;
@@ -23,10 +24,16 @@ use super::faults::{AgeDamage, WrapFault};
 use super::{KeyError, Passphrase, Unlock, key_file};
 use header::read_header;
 
-pub use super::age_text::is_encrypted;
+pub use super::age_text::{is_armoured, is_encrypted};
 pub use super::dialogue::{Dialogue, NoDialogue};
+pub use headers::FileHeaders;
 pub use identity::Identity;
 pub use recipient::Recipient;
+
+/// Reads an age file in ASCII armour as if it were binary.
+pub fn unarmoured<'a>(armoured: Box<dyn Read + 'a>) -> Box<dyn Read + 'a> {
+    Box::new(ArmoredReader::new(armoured))
+}
 
 /// Returns whether these are the bytes of an age file encrypted with a passphrase.
 pub(super) fn has_passphrase(bytes: &[u8]) -> bool {

@@ -8,7 +8,7 @@ pub fn is_encrypted(bytes: &[u8]) -> bool {
 }
 
 /// Returns whether the first nonblank line begins an age file in ASCII armour.
-pub(crate) fn is_armoured(bytes: &[u8]) -> bool {
+pub fn is_armoured(bytes: &[u8]) -> bool {
     let text = bytes.strip_prefix(BYTE_ORDER_MARK.as_bytes()).unwrap_or(bytes);
     text.trim_ascii_start().starts_with(ARMOUR_START)
 }

@@ -100,10 +100,9 @@ pub enum KeyError {
         /// The fault.
         fault: PipeHeadFault,
     },
-    /// The file to decrypt is age's own, not one that Evener made.
+    /// The file to decrypt is age's own, and nothing that opens it was given.
     #[error(
-        "`{}` is a file of age itself, which Evener does not read; `age -d -i IDENTITY` opens it, or \
-         `age -d` with its passphrase",
+        "`{}` is an age file; give an identity of one of its recipients, or its passphrase",
         shown(path)
     )]
     OfAge {

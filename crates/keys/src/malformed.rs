@@ -13,10 +13,7 @@ pub enum MalformedKey {
     #[error(transparent)]
     NoText(#[from] NotText),
     /// An age file that encrypts something other than a key.
-    #[error(
-        "what age encrypted in it is no key, and Evener does not read files of age itself; \
-         `age -d` does"
-    )]
+    #[error("what age encrypted in it is no key")]
     NoKeyInAge,
     /// The text is of neither format that Evener reads.
     #[error("it is neither an `evener-key:` line nor a Tink keyset in JSON")]

@@ -2,15 +2,17 @@
 //! of which fails with an error that says so. No identity and no recipient exists.
 
 use std::fmt;
+use std::io::Read;
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use evener_format::{AgeFileKey, AgeHeaders, FormatError, Recipe};
 use zeroize::Zeroizing;
 
 use super::{KeyError, Passphrase, Unlock};
 
-pub use super::age_text::is_encrypted;
+pub use super::age_text::{is_armoured, is_encrypted};
 pub use super::dialogue::{Dialogue, NoDialogue};
 
 /// The secret that opens files encrypted for its recipient.
@@ -60,6 +62,58 @@ impl fmt::Display for Recipient {
     }
 }
 
+/// The headers of age files, of which there are none.
+#[derive(Debug)]
+pub struct FileHeaders(());
+
+impl FileHeaders {
+    /// Opens nothing.
+    pub fn opened_by(_identities: Vec<Identity>, _passphrase: Option<Passphrase>) -> FileHeaders {
+        FileHeaders(())
+    }
+
+    /// Changes nothing.
+    #[must_use]
+    pub fn speaking(self, _dialogue: Arc<dyn Dialogue>) -> FileHeaders {
+        self
+    }
+
+    /// Encrypts nothing.
+    ///
+    /// # Errors
+    /// Always [`KeyError::NoAge`].
+    pub fn for_recipients(self, _recipients: Vec<Recipient>) -> Result<FileHeaders, KeyError> {
+        Err(KeyError::NoAge)
+    }
+
+    /// Encrypts nothing.
+    ///
+    /// # Errors
+    /// Always [`KeyError::NoAge`].
+    pub fn for_passphrase(self, _passphrase: Passphrase) -> Result<FileHeaders, KeyError> {
+        Err(KeyError::NoAge)
+    }
+
+    /// A format that neither creates nor opens a file.
+    pub fn recipe(self) -> Recipe {
+        Recipe::age(self)
+    }
+}
+
+impl AgeHeaders for FileHeaders {
+    fn create(&self) -> Result<(AgeFileKey, Vec<u8>), FormatError> {
+        Err(FormatError::Age(KeyError::NoAge.to_string()))
+    }
+
+    fn open(&self, _header: &[u8]) -> Result<AgeFileKey, FormatError> {
+        Err(FormatError::Age(KeyError::NoAge.to_string()))
+    }
+
+    fn longest(&self) -> usize {
+        0
+    }
+}
+
 /// Encrypts nothing.
 ///
 /// # Errors
@@ -98,6 +152,11 @@ pub fn unwrap(
     _unlock: &dyn Unlock,
 ) -> Result<Zeroizing<Vec<u8>>, KeyError> {
     Err(needs_age(path))
+}
+
+/// Reads armour as it is.
+pub fn unarmoured<'a>(armoured: Box<dyn Read + 'a>) -> Box<dyn Read + 'a> {
+    armoured
 }
 
 /// Tells nothing of a file without reading its header.

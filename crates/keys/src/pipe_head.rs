@@ -23,12 +23,16 @@ impl PipeHead {
         [PipeHead::MAGIC, wrapped.len().to_string().as_bytes(), b"\n", wrapped].concat()
     }
 
-    /// Reads a head, and nothing after it. `path` is for errors.
+    /// Reads a head, and nothing after it; or the first bytes of an age file, which it returns.
+    /// `path` is for errors.
     ///
     /// # Errors
     /// [`KeyError::PipeHead`] when the input does not begin with a head, or ends within it,
-    /// [`KeyError::OfAge`], and [`KeyError::Io`].
-    pub fn read(source: &mut impl Read, path: &Path) -> Result<KeyFile, KeyError> {
+    /// and [`KeyError::Io`].
+    pub fn read(
+        source: &mut impl Read,
+        path: &Path,
+    ) -> Result<Result<KeyFile, &'static [u8]>, KeyError> {
         let wrong = |fault| KeyError::PipeHead { path: path.to_owned(), fault };
         let failed = |cause: io::Error| match cause.kind() {
             io::ErrorKind::UnexpectedEof => wrong(PipeHeadFault::CutShort),
@@ -53,7 +57,7 @@ impl PipeHead {
             }
         };
         if begun != PipeHead::MAGIC {
-            return Err(KeyError::OfAge { path: path.to_owned() });
+            return Ok(Err(begun));
         }
         let mut digits = String::new();
         loop {
@@ -73,7 +77,7 @@ impl PipeHead {
             .ok_or_else(|| wrong(PipeHeadFault::Changed))?;
         let mut bytes = Zeroizing::new(vec![0; length]);
         source.read_exact(&mut bytes).map_err(failed)?;
-        Ok(KeyFile { path: PathBuf::from(path), contents: Contents::of_no_file(bytes) })
+        Ok(Ok(KeyFile { path: PathBuf::from(path), contents: Contents::of_no_file(bytes) }))
     }
 }
 
@@ -85,7 +89,8 @@ mod tests {
     use super::*;
 
     fn read(mut bytes: &[u8]) -> Result<(KeyFile, usize), KeyError> {
-        let file = PipeHead::read(&mut bytes, Path::new("some pipe"))?;
+        let head = PipeHead::read(&mut bytes, Path::new("some pipe"))?;
+        let file = head.expect("it is no age file");
         Ok((file, bytes.len()))
     }
 
@@ -111,8 +116,9 @@ mod tests {
     #[test]
     fn files_of_age_are_told_apart() {
         for text in ["age-encryption.org/v1\n", "-----BEGIN AGE ENCRYPTED FILE-----\n"] {
-            let error = read(text.as_bytes()).map(drop).unwrap_err();
-            assert!(matches!(error, KeyError::OfAge { .. }), "{text}: {error}");
+            let mut rest = text.as_bytes();
+            let begins = PipeHead::read(&mut rest, Path::new("some pipe")).unwrap().err().unwrap();
+            assert_eq!([begins, rest].concat(), text.as_bytes());
         }
         // It does not wait for bytes that do not matter.
         let mut text: &[u8] = b"-----BEGIN RSA";

@@ -2,7 +2,7 @@
 
 use evener_format::{FileCipher, FormatError, Recipe};
 
-use crate::age_text::is_encrypted;
+use crate::age_text::{is_armoured, is_encrypted};
 
 /// The recipes (format, key and context) that an operation may use: the first encrypts, all of
 /// them decrypt.
@@ -51,13 +51,24 @@ impl KeyRing {
         std::iter::once(&self.primary).chain(&self.others)
     }
 
-    /// The longest header of any recipe, in bytes.
-    pub fn longest_header(&self) -> usize {
-        self.recipes().map(Recipe::header_length).max().unwrap_or(0)
+    /// Returns whether all of its files are age's own, which have no wrapped keys beside them.
+    pub fn is_of_age(&self) -> bool {
+        self.recipes().all(|recipe| matches!(recipe, Recipe::Age(_)))
+    }
+
+    /// Returns whether it can open any file: with age, recipients alone open none.
+    pub fn opens_files(&self) -> bool {
+        self.recipes().any(Recipe::opens_files)
+    }
+
+    /// The number of first bytes of a file that [`KeyRing::open`] takes, as far as `start`, those
+    /// read so far, shows it: if it is more, read them and ask again.
+    pub fn bytes_to_open(&self, start: &[u8]) -> usize {
+        self.recipes().map(|recipe| recipe.bytes_to_open(start)).max().unwrap_or(0)
     }
 
     /// Finds the recipes that fit `start`, the first bytes of a file: as many bytes as
-    /// [`KeyRing::longest_header`], or all of a shorter file.
+    /// [`KeyRing::bytes_to_open`] says, or all of a shorter file.
     ///
     /// # Errors
     /// When no recipe fits; the reason is that of the primary one.
@@ -83,11 +94,19 @@ impl KeyRing {
 }
 
 fn open_with(recipe: &Recipe, start: &[u8]) -> Result<FileCipher, FormatError> {
-    let opened = recipe.open(start.get(..recipe.header_length()).ok_or(FormatError::Truncated)?);
-    opened.map_err(|error| match is_encrypted(start) {
-        true => FormatError::OtherFormat { format: recipe.format(), reason: OF_AGE },
-        false => error,
-    })
+    let other = |reason| FormatError::OtherFormat { format: recipe.format(), reason };
+    let needed = recipe.bytes_to_open(start);
+    match recipe {
+        Recipe::Age(_) if is_armoured(start) => Err(other(ARMOURED)),
+        // A header that does not end tells more than that it is short.
+        Recipe::Age(_) => recipe.open(start),
+        _ if start.len() < needed => Err(FormatError::Truncated),
+        _ => recipe.open(&start[..needed]).map_err(|error| match is_encrypted(start) {
+            true => other(OF_AGE),
+            false => error,
+        }),
+    }
 }
 
-const OF_AGE: &str = "it is a file of age itself, which Evener does not read; `age -d` opens it";
+const ARMOURED: &str = "it is in ASCII armour, which only a file alone or a pipe may be";
+const OF_AGE: &str = "it is an age file; an identity or its passphrase opens it, not a key";

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use facade::keys::age::Identity;
+use facade::keys::age::{FileHeaders, Identity, Recipient};
 use facade::keys::{
     self, CobblestoneSuite, KeyFormat, KeyMaterial, NoUnlock, Passphrase, UnknownKeyFormat, Unlock,
 };
@@ -12,8 +12,16 @@ use crate::status::{Status, Trouble};
 
 /// The content of a key file: a key, or Tink's keys, and their format. `evener_file_key_free` wipes
 /// it.
-pub struct FileKeyHandle {
-    material: KeyMaterial,
+pub struct FileKeyHandle(Content);
+
+enum Content {
+    Key(KeyMaterial),
+    /// age's own format has no key: these open its files.
+    Age {
+        recipients: Vec<Recipient>,
+        identities: Vec<Identity>,
+        passphrase: Option<Passphrase>,
+    },
 }
 
 impl FileKeyHandle {
@@ -22,7 +30,7 @@ impl FileKeyHandle {
             Some(name) => name.parse().map_err(unknown)?,
             None => KeyFormat::default(),
         };
-        Ok(FileKeyHandle { material: KeyMaterial::generate(format)? })
+        Ok(FileKeyHandle(Content::Key(KeyMaterial::generate(format)?)))
     }
 
     /// A raw key; its length determines the variant of Cobblestone.
@@ -30,7 +38,7 @@ impl FileKeyHandle {
         let suite = CobblestoneSuite::ALL.into_iter().find(|s| s.key_length() == bytes.len());
         match (suite, Key::new(bytes).ok()) {
             (Some(suite), Some(key)) => {
-                Ok(FileKeyHandle { material: KeyMaterial::Cobblestone { suite, key } })
+                Ok(FileKeyHandle(Content::Key(KeyMaterial::Cobblestone { suite, key })))
             }
             _ => Err(Trouble::new(
                 Status::InvalidKey,
@@ -44,22 +52,46 @@ impl FileKeyHandle {
         passphrase: Option<&[u8]>,
         identities: Option<&Path>,
     ) -> Result<FileKeyHandle, Trouble> {
-        let passphrase =
-            passphrase.map(|bytes| Passphrase::new(bytes, "the caller")).transpose()?;
-        let mut opener = Opener { passphrase, identities: Vec::new() };
-        if let Some(identities) = identities {
-            opener.identities = Identity::read_file(identities, &opener)?;
-        }
-        Ok(FileKeyHandle { material: keys::load(path, &opener)? })
+        Ok(FileKeyHandle(Content::Key(keys::load(path, &Opener::of(passphrase, identities)?)?)))
+    }
+
+    pub(crate) fn of_age(
+        recipients: Option<&str>,
+        passphrase: Option<&[u8]>,
+        identities: Option<&Path>,
+    ) -> Result<FileKeyHandle, Trouble> {
+        let recipients = recipients.unwrap_or_default().lines().map(str::trim);
+        let recipients = recipients.filter(|line| !line.is_empty()).map(str::parse);
+        let recipients = recipients.collect::<Result<_, _>>()?;
+        let Opener { passphrase, identities } = Opener::of(passphrase, identities)?;
+        Ok(FileKeyHandle(Content::Age { recipients, identities, passphrase }))
     }
 
     pub(crate) fn save(&self, path: &Path) -> Result<(), Trouble> {
-        keys::create(path, self.material.to_text().as_bytes())?;
+        let Content::Key(material) = &self.0 else {
+            return Err(Trouble::argument("age's own files have no key to save"));
+        };
+        keys::create(path, material.to_text().as_bytes())?;
         Ok(())
     }
 
     pub(crate) fn key_ring(&self, context: &[u8]) -> Result<KeyRing, Trouble> {
-        Ok(self.material.key_ring(context)?)
+        let (recipients, identities, passphrase) = match &self.0 {
+            Content::Key(material) => return Ok(material.key_ring(context)?),
+            Content::Age { .. } if !context.is_empty() => {
+                return Err(Trouble::argument("age's own files have no context"));
+            }
+            Content::Age { recipients, identities, passphrase } => {
+                (recipients, identities, passphrase)
+            }
+        };
+        let headers = FileHeaders::opened_by(identities.clone(), passphrase.clone());
+        let headers = match (recipients.is_empty(), passphrase) {
+            (false, _) => headers.for_recipients(recipients.clone())?,
+            (true, Some(passphrase)) => headers.for_passphrase(passphrase.clone())?,
+            (true, None) => headers,
+        };
+        Ok(KeyRing::new(headers.recipe()))
     }
 }
 
@@ -67,6 +99,18 @@ impl FileKeyHandle {
 struct Opener {
     passphrase: Option<Passphrase>,
     identities: Vec<Identity>,
+}
+
+impl Opener {
+    fn of(passphrase: Option<&[u8]>, identities: Option<&Path>) -> Result<Opener, Trouble> {
+        let passphrase =
+            passphrase.map(|bytes| Passphrase::new(bytes, "the caller")).transpose()?;
+        let mut opener = Opener { passphrase, identities: Vec::new() };
+        if let Some(identities) = identities {
+            opener.identities = Identity::read_file(identities, &opener)?;
+        }
+        Ok(opener)
+    }
 }
 
 impl Unlock for Opener {

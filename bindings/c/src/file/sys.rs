@@ -99,6 +99,35 @@ pub unsafe extern "C" fn evener_file_key_load(
     })
 }
 
+/// Takes the place of a key for age's own format, whose files have none: recipients, one a line
+/// (`age1...`, or SSH keys), for whom it encrypts; and a file of identities or an SSH key, and a
+/// passphrase, that decrypt. All may be NULL. Without recipients the passphrase encrypts, but no
+/// trees, since age takes a second for each file. It can't be saved, and takes no context. Free it
+/// with `evener_file_key_free`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn evener_file_key_of_age(
+    recipients: *const c_char,
+    passphrase: *const u8,
+    passphrase_length: usize,
+    identities: *const c_char,
+    key: Option<&mut MaybeUninit<Option<Box<FileKeyHandle>>>>,
+) -> Status {
+    enter(|| {
+        hand_over(key, || {
+            // SAFETY: the header asks the same of the caller, for all three.
+            let (recipients, phrase, identities) = unsafe {
+                (
+                    optional_text(recipients, "recipients")?,
+                    elements(passphrase, passphrase_length, "passphrase")?,
+                    optional_path(identities),
+                )
+            };
+            let phrase = Some(phrase).filter(|_| !passphrase.is_null());
+            FileKeyHandle::of_age(recipients, phrase, identities)
+        })
+    })
+}
+
 /// Writes a key to a new file of mode 0600 (where the file system takes modes: FAT, exFAT and NTFS may
 /// not), which appears complete or not at all. An existing file
 /// is not changed and is an error.

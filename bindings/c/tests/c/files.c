@@ -121,6 +121,26 @@ static void keys_are_made_kept_and_read(const char *directory)
     evener_file_key_free(NULL);
 }
 
+static void age_files_have_no_key(const char *directory)
+{
+    static const char identity[] =
+        "AGE-SECRET-KEY-1AVAUC2SN5XMEYHPEUW5REVFPLFSNGUTU3Z8ELL050JTS9UC03J7SK8M0KD\n";
+    static const char recipient[] =
+        "age15za80n2vxu7gd2j2lfaydcdeltgm5rmfvz8zxcw94grvedplufrsw50j95";
+    evener_file_key *key;
+    write_file(in(directory, "age-identity"), identity);
+    CHECK(chmod(in(directory, "age-identity"), 0600) == 0);
+    OK(evener_file_key_of_age(recipient, NULL, 0, NULL, &key));
+    write_file(in(directory, "for-age"), "a letter");
+    OK(evener_encrypt_path(key, in(directory, "for-age"), in(directory, "for-age.age"), NULL, NULL));
+    EXPECT(EVENER_STATUS_INVALID_ARGUMENT, evener_file_key_save(key, in(directory, "age.key")));
+    evener_file_key_free(key);
+    OK(evener_file_key_of_age(NULL, NULL, 0, in(directory, "age-identity"), &key));
+    OK(evener_decrypt_path(key, in(directory, "for-age.age"), in(directory, "from-age"), NULL, NULL));
+    evener_file_key_free(key);
+    EXPECT(EVENER_STATUS_KEY_FILE, evener_file_key_of_age("age1nobody", NULL, 0, NULL, &key));
+}
+
 struct told {
     int times;
     uint64_t done_files;
@@ -334,6 +354,7 @@ static void a_buffer_comes_back(void)
 void test_files(const char *directory)
 {
     keys_are_made_kept_and_read(directory);
+    age_files_have_no_key(directory);
     a_passphrase_opens_keys_and_identities(directory);
     a_tree_comes_back(directory);
     a_buffer_comes_back();

@@ -8,7 +8,7 @@ use evener::Operation;
 use evener_cli::streams::output;
 
 use crate::ends::Place;
-use crate::keys::{Intent, Keyholder};
+use crate::keys::{Intent, Keyholder, is_of_age};
 use crate::options::{Choosing, EngineOptions, OpeningKeys, Part, Telling, Writing};
 use crate::plan::{Plan, warnings};
 use crate::route::Route;
@@ -75,13 +75,16 @@ impl Decrypt {
 
     fn plan(mut self, signals: &Signals) -> Result<Plan, Trouble> {
         let operation = Operation::Decrypt;
+        self.keys.complete()?;
+        let sources = self.paths.split_last().map_or(&[][..], |(_, sources)| sources);
+        let is_of_age = |source: &OsString| is_of_age(&self.keys, source.as_ref());
+        self.choosing.of_age = !sources.is_empty() && sources.iter().all(is_of_age);
         let names = self.choosing.names();
         let mut route = Route::find(operation, self.paths, &names, &self.telling)?;
-        self.keys.complete()?;
         route.first().check_stdin(&self.keys.that_read_stdin())?;
         self.writing.check(operation, &route)?;
         self.choosing.check(route.has_tree(), route.has_suffixes())?;
-        let armour = self.keys.openssl.armour();
+        let armour = self.keys.openssl.armour(self.keys.format);
         if armour.is_some() {
             route.take_as_streams("--base64")?;
         }

@@ -7,7 +7,7 @@ use evener::{Mode, Operation};
 
 use crate::ends::Place;
 use crate::keys::{Keyholder, sealing};
-use crate::options::{Choosing, EngineOptions, SealingKeys, Telling, Writing};
+use crate::options::{Choosing, EngineOptions, Format, SealingKeys, Telling, Writing};
 use crate::plan::{Plan, warnings};
 use crate::route::Route;
 use crate::run::run;
@@ -40,6 +40,9 @@ use crate::trouble::{Ending, Trouble};
 ///
 /// With --update a tree keeps its key, so give something that opens it: --identity, --passphrase,
 /// or the key itself with --key.
+///
+/// With --format age, each output is an age file, NAME.age, that `age -d` opens. It has no key beside
+/// it: --recipient, or for one file --passphrase, says who opens it.
 ///
 /// Evener never deletes a wrapped key, because copies of its files may be elsewhere.
 ///
@@ -81,11 +84,12 @@ impl Encrypt {
 
     fn plan(mut self, signals: &Signals) -> Result<Plan, Trouble> {
         let operation = Operation::Encrypt;
+        self.choosing.of_age = self.keys.format == Some(Format::Age);
         let names = self.choosing.names();
         let mut route = Route::find(operation, self.paths, &names, &self.telling)?;
         self.keys.complete()?;
         route.first().check_stdin(&self.keys.that_read_stdin())?;
-        let armour = self.keys.openssl.armour();
+        let armour = self.keys.openssl.armour(self.keys.format);
         if armour.is_some() {
             route.take_as_streams("--base64")?;
         }

@@ -10,7 +10,7 @@ use evener::{Failure, Listing, TreeOptions, list};
 use crate::document::print_json;
 use crate::ends::Place;
 use crate::hints;
-use crate::keys::{Intent, Keyholder, opening};
+use crate::keys::{Intent, Keyholder, is_of_age, opening};
 use crate::options::{Choosing, OpeningKeys, Part};
 use crate::run::EMPTY;
 use crate::signals::Signals;
@@ -101,7 +101,9 @@ impl List {
             complain(&format_args!("warning: {warning}"));
         }
         let mut options = TreeOptions::default();
-        self.choosing.clone().apply(&mut options)?;
+        let mut choosing = self.choosing.clone();
+        choosing.of_age = is_of_age(&self.keys, &self.source);
+        choosing.apply(&mut options)?;
         self.part.clone().apply(&mut options)?;
         Ok(list(&self.source, ring.as_ref(), &options)?)
     }

@@ -6,7 +6,7 @@ use clap::Args;
 use evener::Operation;
 
 use crate::ends::Ends;
-use crate::keys::{Intent, Keyholder, opening};
+use crate::keys::{Intent, Keyholder, is_of_age, opening};
 use crate::options::{Choosing, EngineOptions, OpeningKeys, Part, Telling};
 use crate::plan::{Plan, warnings};
 use crate::route::Route;
@@ -43,12 +43,13 @@ impl Verify {
 
     fn plan(mut self, signals: &Signals) -> Result<Plan, Trouble> {
         let operation = Operation::Verify;
-        let mut ends = Ends::find(operation, self.source, None, false, &self.telling)?;
         self.keys.complete()?;
+        self.choosing.of_age = is_of_age(&self.keys, self.source.as_ref());
+        let mut ends = Ends::find(operation, self.source, None, false, &self.telling)?;
         ends.check_stdin(&self.keys.that_read_stdin())?;
         self.choosing.check(ends.source_is_tree, ends.source_is_tree)?;
         self.part.check(ends.source_is_tree)?;
-        let armour = self.keys.openssl.armour();
+        let armour = self.keys.openssl.armour(self.keys.format);
         if armour.is_some() {
             ends.take_as_stream("--base64")?;
         }

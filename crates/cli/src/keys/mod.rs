@@ -1,5 +1,6 @@
 //! Turns options into keys.
 
+mod age;
 mod command;
 mod dialogue;
 mod fresh;
@@ -15,14 +16,13 @@ use std::fs::File;
 use std::path::Path;
 
 use evener::KeyRing;
-use evener::format::Guess;
-use evener::keys::{self, KeyError, KeyFile, KeyFormat, KeyMaterial, PipeHead, Unlock};
+use evener::keys::{self, KeyFile, KeyFormat, KeyMaterial, PipeHead, Unlock};
 
-use crate::ends::Place;
-use crate::hints;
+use crate::ends::{Head, Place};
 use crate::options::{Format, Identities, OpeningKeys, OpensslOptions, SealingKeys};
 use crate::trouble::{Trouble, shown};
 
+pub(crate) use age::is_of_age;
 pub(crate) use fresh::{FreshKey, WrittenKey};
 pub(crate) use keyholder::Keyholder;
 pub(crate) use openssl::Intent;
@@ -62,6 +62,9 @@ pub(crate) fn sealing(
         refuse_with_openssl(&others)?;
         let recipe = openssl::recipe(&options.openssl, Intent::Encrypt, keyholder)?;
         return Ok(Sealing::with(KeyRing::new(recipe)));
+    }
+    if options.format == Some(Format::Age) {
+        return Ok(Sealing::with(age::sealing(options, keyholder)?));
     }
     refuse_without_openssl(&options.openssl)?;
     let wanted = options.format.and_then(Format::of_keys);
@@ -168,7 +171,7 @@ impl Named<'_> {
 pub(crate) fn opening(
     options: &OpeningKeys,
     source: &Place,
-    head: Option<&KeyFile>,
+    head: Option<&Head>,
     intent: Intent,
     keyholder: &Keyholder<'_>,
 ) -> Result<KeyRing, Trouble> {
@@ -183,12 +186,15 @@ pub(crate) fn opening(
         refuse_with_openssl(&others)?;
         return Ok(KeyRing::new(openssl::recipe(&options.openssl, intent, keyholder)?));
     }
-    refuse_without_openssl(&options.openssl)?;
-    if let (Place::Path(path), false) = (source, options.name_a_key())
-        && hints::guess(path) == Some(Guess::Age)
-    {
-        return Err(KeyError::OfAge { path: path.clone() }.into());
+    let is_age = match (source, head) {
+        (_, Some(head)) => matches!(head, Head::Age(_)),
+        (Place::Path(path), None) => is_of_age(options, path),
+        (Place::Pipe, None) => options.format == Some(Format::Age),
+    };
+    if is_age {
+        return age::opening(options, source, keyholder);
     }
+    refuse_without_openssl(&options.openssl)?;
     let wanted = options.format.and_then(Format::of_keys);
     let materials = if options.name_a_key() {
         let files = options.keys.iter().map(|path| Named::File(path));
@@ -197,7 +203,7 @@ pub(crate) fn opening(
         let loaded: Vec<_> = loaded.collect::<Result<_, _>>()?;
         keyholder.refuse_idle_passphrase()?;
         Ok(loaded)
-    } else if let (Some(head), true) = (head, keyholder.opens_something()) {
+    } else if let (Some(Head::Key(head)), true) = (head, keyholder.opens_something()) {
         let material = head.open(keyholder)?;
         check_format(&material, wanted, Path::new("the source"))?;
         Ok(vec![material])

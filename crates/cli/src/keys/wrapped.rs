@@ -268,7 +268,10 @@ pub(super) fn find(
                 false => format!("{}.{key} is not there, and there is ", shown(source)),
             };
             let of_age = first_of_age(source).map_or_else(String::new, |path| {
-                format!("; {} is a file of age itself, which `age -d` opens", shown(&path))
+                format!(
+                    "; {} is an age file, and alone or in a tree of such files it opens",
+                    shown(&path)
+                )
             });
             Trouble::Usage(format!(
                 "{beside}no wrapped key ({key}) in {}; name the key with --key, where it lies \

@@ -39,18 +39,23 @@ pub(crate) struct Choosing {
     /// Directories where other file systems are mounted are recreated empty, and named
     #[arg(long, help_heading = "Trees")]
     one_file_system: bool,
-    /// Suffix that encrypting appends to file names and decrypting removes [default: .enc]
+    /// Suffix that encrypting appends to file names and decrypting removes [default: .enc; .age for
+    /// files of age]
     #[arg(
         long,
         value_parser = OsStringValueParser::new().try_map(SealedNames::new),
         help_heading = "Trees"
     )]
     suffix: Option<SealedNames>,
+    /// True if the files are age's own, which have another suffix.
+    #[arg(skip)]
+    pub(crate) of_age: bool,
 }
 
 impl Choosing {
     pub(crate) fn names(&self) -> SealedNames {
-        self.suffix.clone().unwrap_or_default()
+        let usual = if self.of_age { SealedNames::of_age } else { SealedNames::default };
+        self.suffix.clone().unwrap_or_else(usual)
     }
 
     /// Refuses options without effect: a choice among the files of a tree if there is none, and a
@@ -235,6 +240,8 @@ impl Writing {
     pub(crate) fn warning(&self, ring: &KeyRing, key_is_fresh: bool) -> Option<String> {
         let reason = if !ring.primary().cipher().is_authenticated() {
             "nothing in files of `openssl enc` shows with which key they were made"
+        } else if !ring.opens_files() {
+            "recipients open no file; with --identity it also shows which files it opens"
         } else if key_is_fresh && self.resume {
             "this run made a new key, and can't open the keys of earlier runs"
         } else {

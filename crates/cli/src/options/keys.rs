@@ -132,7 +132,7 @@ impl SealingKeys {
             && self.recipients.is_empty()
             && self.identities.identity_files.is_empty()
             && !self.passphrase.is_given()
-            && self.format != Some(Format::Openssl)
+            && !matches!(self.format, Some(Format::Age | Format::Openssl))
         {
             self.key = of_environment()?;
         }
@@ -309,7 +309,8 @@ pub(crate) struct OpensslOptions {
     pub(crate) nosalt: bool,
     /// Read or write the encrypted data in base64, in lines of 64 characters (`openssl enc -a`)
     ///
-    /// Only for files and pipes, not for trees
+    /// Only for files and pipes, not for trees. With --format age it writes ASCII armour (`age -a`),
+    /// which is read without it
     #[arg(short = 'a', long, help_heading = "With --format openssl")]
     pub(crate) base64: bool,
     /// Read or write base64 in one long line (`openssl enc -a -A`)
@@ -326,12 +327,20 @@ pub(crate) struct OpensslOptions {
 
 impl OpensslOptions {
     /// The text encoding of the encrypted side.
-    pub(crate) fn armour(&self) -> Option<Base64> {
+    pub(crate) fn armour(&self, format: Option<Format>) -> Option<Base64> {
+        if format == Some(Format::Age) {
+            return self.base64.then_some(Base64::Armour);
+        }
         match (self.base64, self.one_line) {
             (_, true) => Some(Base64::OneLine),
             (true, false) => Some(Base64::Lines),
             (false, false) => None,
         }
+    }
+
+    /// The first of these options that was given, except for the one that age has too.
+    pub(crate) fn any_but_base64(&self) -> Option<&'static str> {
+        self.any().filter(|name| *name != "--base64")
     }
 
     /// The first of these options that was given.
@@ -342,10 +351,10 @@ impl OpensslOptions {
             (self.digest.is_some(), "--digest"),
             (self.kdf.is_some(), "--kdf"),
             (self.nosalt, "--nosalt"),
-            (self.base64, "--base64"),
             (self.one_line, "--one-line"),
             (self.key_hex_file.is_some(), "--key-hex-file"),
             (self.iv_hex_file.is_some(), "--iv-hex-file"),
+            (self.base64, "--base64"),
         ]
         .into_iter()
         .find_map(|(given, name)| given.then_some(name))

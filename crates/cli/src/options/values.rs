@@ -18,18 +18,21 @@ pub(crate) enum Format {
     Cobblestone128,
     /// Tink streaming AEAD (AES-GCM-HKDF)
     Tink,
+    /// age's own format, which age and rage open
+    Age,
     /// Files of `openssl enc`, which are not authenticated
     Openssl,
 }
 
 impl Format {
-    /// The corresponding format of keys; `None` for `openssl`, which has no key files.
+    /// The corresponding format of keys; `None` for `age` and `openssl`, which have no key
+    /// files.
     pub(crate) fn of_keys(self) -> Option<KeyFormat> {
         match self {
             Format::Cobblestone256 => Some(KeyFormat::Cobblestone256),
             Format::Cobblestone128 => Some(KeyFormat::Cobblestone128),
             Format::Tink => Some(KeyFormat::Tink),
-            Format::Openssl => None,
+            Format::Age | Format::Openssl => None,
         }
     }
 }

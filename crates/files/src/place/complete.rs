@@ -6,7 +6,7 @@ use evener_pipeline::Worker;
 
 use super::transfer::{Item, Transfer};
 use super::{Fault, Kind, Reading};
-use crate::seal::{Blob, Room, SegmentError, bytes_to_know, check_key};
+use crate::seal::{Blob, Room, SegmentError, bytes_to_know, check_key, geometry_of};
 use crate::tree::is_same_time;
 use crate::{FileError, Operation};
 
@@ -49,10 +49,16 @@ impl Transfer<'_> {
             Operation::Decrypt | Operation::Verify => (length, source.length()),
         };
         let belongs = |recipe: &Recipe| {
-            let layout = Layout::for_plaintext(&recipe.geometry(), plain);
-            layout.is_ok_and(|layout| layout.sealed_length() == sealed)
+            let geometry = match (recipe, self.operation) {
+                (Recipe::Age(_), Operation::Encrypt) => {
+                    geometry_of(recipe, &Reading(opened(&mut []).ok()?.0))
+                }
+                _ => geometry_of(recipe, source),
+            };
+            let layout = Layout::for_plaintext(&geometry.ok()?, plain).ok()?;
+            (layout.sealed_length() == sealed).then_some(())
         };
-        if !self.keys.recipes().any(belongs) {
+        if !self.keys.recipes().any(|recipe| belongs(recipe).is_some()) {
             let difference = format!("has {length} bytes, which its source does not give");
             return Err(FileError::Differs { name, difference }.into());
         }
@@ -65,14 +71,14 @@ impl Transfer<'_> {
             if let Some(rest) = beginning.get_mut(read..).filter(|rest| !rest.is_empty()) {
                 blob.read_at(rest, read as u64).map_err(FileError::from)?;
             }
-            check_key(self.keys, beginning, sealed, scratch, worker).map_err(
-                |error| match error {
+            check_key(self.keys, beginning, &Reading(blob), scratch, worker).map_err(|error| {
+                match error {
                     SegmentError::File(FileError::Format(_) | FileError::Rejected { .. }) => {
                         FileError::OtherKey(name).into()
                     }
                     other => other,
-                },
-            )?;
+                }
+            })?;
         }
         Ok(true)
     }

@@ -48,6 +48,7 @@ pub fn transfer(
     let fail = |error| Failure { path: PathBuf::new(), error };
     let (cipher, direction) = (keys.primary().cipher(), operation.direction());
     contradictions::in_run(run).map_err(fail)?;
+    contradictions::of_many_files(operation, keys).map_err(fail)?;
     if store.is_some() == (operation == Operation::Verify) {
         return Err(fail(Contradiction::TransferStore.into()).into());
     }

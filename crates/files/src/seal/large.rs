@@ -158,7 +158,7 @@ impl<O: Objects> Sealer<'_, O> {
         if read < beginning.len() {
             blob.read_exact_at(&mut beginning[read..], read as u64)?;
         }
-        prepare_sealed(self.keys, beginning, blob.length(), output, worker)
+        prepare_sealed(self.keys, beginning, blob, output, worker)
     }
 
     /// Claims segments of an object until none is left, after inviting another worker to do so.

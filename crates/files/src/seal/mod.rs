@@ -23,8 +23,8 @@ pub(crate) use objects::{
     Blob, Done, Draft, Objects, Opened, ReadAt, ReadBack, Room, block_before,
 };
 pub(crate) use prepare::{
-    Prepared, bytes_to_know, bytes_to_prepare, check_key, opens, opens_header, prepare_plain,
-    prepare_sealed,
+    Prepared, bytes_to_know, bytes_to_prepare, check_key, geometry_of, geometry_of_age, opens,
+    opens_header, prepare_plain, prepare_sealed,
 };
 pub(crate) use processor::Alone;
 pub(crate) use segment::{

@@ -1,7 +1,9 @@
 //! Prepares one file: its cipher, its layout, its header.
 
+use std::borrow::Cow;
+
 use evener_core::{Direction, Outcome, Rejection};
-use evener_format::{Chunk, FileCipher, FormatError, Header, Layout, Recipe};
+use evener_format::{Age, Chunk, FileCipher, FormatError, Geometry, Header, Layout, Recipe};
 use evener_keys::Candidates;
 
 use super::objects::Blob;
@@ -24,15 +26,17 @@ pub(crate) fn prepare_plain(keys: &KeyRing, length: u64) -> Result<Prepared, Fil
     Ok(Prepared { cipher, layout, header: Some(header) })
 }
 
-/// Prepares the opening of a sealed file of `length` bytes. `beginning` holds its first bytes,
-/// [`bytes_to_prepare`] of them; `scratch` is overwritten.
+/// Prepares the opening of a sealed file. `beginning` holds its first bytes, [`bytes_to_prepare`] of
+/// them; `scratch` is overwritten.
 pub(crate) fn prepare_sealed(
     keys: &KeyRing,
     beginning: &[u8],
-    length: u64,
+    sealed: &(impl Blob + ?Sized),
     scratch: &mut [u8],
     processor: &mut impl Processor,
 ) -> Result<Prepared, SegmentError> {
+    let length = sealed.length();
+    let beginning = &*with_header(sealed, beginning, |start| keys.bytes_to_open(start))?;
     let prepared = |cipher: FileCipher| -> Result<Prepared, FormatError> {
         let layout = Layout::for_sealed(cipher.geometry(), length)?;
         Ok(Prepared { cipher, layout, header: None })
@@ -56,13 +60,49 @@ pub(crate) fn prepare_sealed(
     Err(refusal.into())
 }
 
-/// Returns whether a file begins like one that was made with one of the keys.
+/// Returns whether a file begins like one that was made with one of the keys. If they open none, as
+/// age's recipients do not, it is enough that the file is one of age's.
 ///
 /// # Errors
 /// When it can't be read.
 pub(crate) fn opens_header(keys: &KeyRing, sealed: &impl Blob) -> Result<bool, FileError> {
-    let beginning = sealed.beginning(keys.longest_header() as u64)?;
-    Ok(keys.open(&beginning).is_ok())
+    let beginning = with_header(sealed, &[], |start| keys.bytes_to_open(start))?;
+    match keys.opens_files() {
+        true => Ok(keys.open(&beginning).is_ok()),
+        false => Ok(Age::header_length(&beginning).is_some()),
+    }
+}
+
+/// The division into chunks of a sealed file, which its header shows without a key.
+pub(crate) fn geometry_of(recipe: &Recipe, sealed: &impl Blob) -> Result<Geometry, FileError> {
+    let of_age = match recipe {
+        Recipe::Age(_) => geometry_of_age(sealed)?,
+        _ => None,
+    };
+    Ok(of_age.unwrap_or_else(|| recipe.geometry()))
+}
+
+/// The division into chunks of an age file; `None` if it is none, or is in ASCII armour.
+pub(crate) fn geometry_of_age(sealed: &impl Blob) -> Result<Option<Geometry>, FileError> {
+    let beginning = with_header(sealed, &[], Age::bytes_to_open)?;
+    Ok(Age::header_length(&beginning).map(Age::geometry))
+}
+
+/// The first bytes of a sealed file, at least as many as `needed` returns for them. The first of all
+/// are in `beginning`, which is enough unless an age file has a long header.
+fn with_header<'b>(
+    sealed: &(impl Blob + ?Sized),
+    beginning: &'b [u8],
+    needed: impl Fn(&[u8]) -> usize,
+) -> Result<Cow<'b, [u8]>, FileError> {
+    let mut read = Cow::Borrowed(beginning);
+    loop {
+        let needed = sealed.length().min(needed(&read) as u64);
+        if needed <= read.len() as u64 {
+            return Ok(read);
+        }
+        read = Cow::Owned(sealed.beginning(needed)?);
+    }
 }
 
 /// The most bytes that [`prepare_sealed`] needs from the beginning of a sealed file.
@@ -72,33 +112,34 @@ pub(crate) fn bytes_to_prepare(keys: &KeyRing) -> u64 {
         1 => 0,
         _ => keys.recipes().map(|recipe| first_chunk(recipe.geometry())).max().unwrap_or(0),
     };
-    chunk.saturating_add(keys.longest_header() as u64)
+    chunk.saturating_add(keys.bytes_to_open(&[]) as u64)
 }
 
 /// The most bytes that [`check_key`] needs from the beginning of a sealed file.
 pub(crate) fn bytes_to_know(keys: &KeyRing) -> u64 {
     let shows_key = |recipe: &Recipe| {
-        matches!(recipe, Recipe::Cobblestone(_)) || !recipe.cipher().is_authenticated()
+        matches!(recipe, Recipe::Cobblestone(_) | Recipe::Age(_))
+            || !recipe.cipher().is_authenticated()
     };
     match keys.recipes().count() {
         1 if shows_key(keys.primary()) => bytes_to_prepare(keys),
-        1 => keys.longest_header() as u64 + keys.primary().geometry().full_sealed_length(0),
+        1 => keys.bytes_to_open(&[]) as u64 + keys.primary().geometry().full_sealed_length(0),
         _ => bytes_to_prepare(keys),
     }
 }
 
-/// Checks that a sealed file of `length` bytes was made with one of the keys, as far as its
-/// beginning shows that: `beginning` holds its first bytes, [`bytes_to_know`] of them. Files of
-/// `openssl enc` do not show it.
+/// Checks that a sealed file was made with one of the keys, as far as its beginning shows that:
+/// `beginning` holds its first bytes, [`bytes_to_know`] of them. Files of `openssl enc` do not show
+/// it.
 pub(crate) fn check_key(
     keys: &KeyRing,
     beginning: &[u8],
-    length: u64,
+    sealed: &(impl Blob + ?Sized),
     scratch: &mut [u8],
     processor: &mut impl Processor,
 ) -> Result<(), SegmentError> {
     let Prepared { cipher, layout, .. } =
-        prepare_sealed(keys, beginning, length, scratch, processor)?;
+        prepare_sealed(keys, beginning, sealed, scratch, processor)?;
     if cipher.is_committed() || !cipher.cipher().is_authenticated() {
         return Ok(());
     }

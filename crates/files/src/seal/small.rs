@@ -146,7 +146,7 @@ impl<O: Objects> Sealer<'_, O> {
         let direction = self.operation.direction();
         let Prepared { cipher, layout, header } = match direction {
             Direction::Encrypt => prepare_plain(self.keys, length)?,
-            Direction::Decrypt => prepare_sealed(self.keys, content, length, output, worker)?,
+            Direction::Decrypt => prepare_sealed(self.keys, content, &blob, output, worker)?,
         };
         let needed = match direction {
             Direction::Encrypt => layout.sealed_length(),

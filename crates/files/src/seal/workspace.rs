@@ -34,7 +34,7 @@ pub(crate) fn affordable_workers(memory: usize, keys: &KeyRing) -> usize {
 fn room_for_a_chunk(keys: &KeyRing) -> u64 {
     let longest = |recipe: &Recipe| recipe.geometry().longest_chunk();
     let chunk = keys.recipes().map(longest).max().unwrap_or(0);
-    chunk.saturating_add(keys.longest_header() as u64)
+    chunk.saturating_add(keys.bytes_to_open(&[]) as u64)
 }
 
 /// The number of further buffers of `room` bytes that the `workers` may have together within

@@ -1,17 +1,20 @@
-//! Base64 in the form of `openssl enc -a`, around a stream.
+//! Base64 in the form of `openssl enc -a`, and age's ASCII armour, around a stream.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::FileError;
 
-/// The text form of a stream's encrypted side. Decoding accepts either, whatever the line lengths.
+/// The text form of a stream's encrypted side. Decoding accepts the first two, whatever the line
+/// lengths; armour is decoded without being asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Base64 {
     /// In lines of 64 characters (`openssl enc -a`).
     Lines,
     /// Without any end of line (`openssl enc -a -A`).
     OneLine,
+    /// As lines, between the lines that begin and end an age file (`age -a`).
+    Armour,
 }
 
 /// Encodes bytes as text, in pieces as they arrive.
@@ -19,27 +22,37 @@ pub(super) struct Encoder {
     form: Base64,
     /// Bytes of an incomplete line or group.
     rest: Vec<u8>,
+    has_begun: bool,
 }
 
 impl Encoder {
     pub(super) fn new(form: Base64) -> Encoder {
-        Encoder { form, rest: Vec::new() }
+        Encoder { form, rest: Vec::new(), has_begun: false }
     }
 
     /// The text of these bytes and of those left over before.
     pub(super) fn encode(&mut self, bytes: &[u8]) -> String {
         self.rest.extend_from_slice(bytes);
-        let unit = if self.form == Base64::Lines { LINE } else { GROUP };
+        let unit = if self.form == Base64::OneLine { GROUP } else { LINE };
         let whole = self.rest.len() / unit * unit;
-        let text = self.text_of(&self.rest[..whole]);
+        let mut text = self.begin();
+        text += &self.text_of(&self.rest[..whole]);
         self.rest.drain(..whole);
         text
+    }
+
+    /// The line with which armour begins, once.
+    fn begin(&mut self) -> String {
+        let begins = self.form == Base64::Armour && !self.has_begun;
+        self.has_begun = true;
+        if begins { BEGIN.to_owned() } else { String::new() }
     }
 
     /// The text of the bytes left over at the end.
     pub(super) fn finish(&mut self) -> String {
         let rest = std::mem::take(&mut self.rest);
-        self.text_of(&rest)
+        let end = if self.form == Base64::Armour { END } else { "" };
+        self.begin() + &self.text_of(&rest) + end
     }
 
     fn text_of(&self, bytes: &[u8]) -> String {
@@ -86,6 +99,9 @@ fn not_base64() -> FileError {
 const LINE: usize = 48;
 const GROUP: usize = 3;
 
+const BEGIN: &str = "-----BEGIN AGE ENCRYPTED FILE-----\n";
+const END: &str = "-----END AGE ENCRYPTED FILE-----\n";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,6 +131,22 @@ mod tests {
                 let longest = texts[0].lines().map(str::len).max().unwrap_or(0);
                 assert!(form == Base64::OneLine || longest <= 64);
                 assert_eq!(texts[0].ends_with('\n'), form == Base64::Lines && length > 0);
+            }
+        }
+    }
+
+    #[test]
+    fn armour_has_lines_between_its_first_and_last() {
+        for length in [0, 1, 47, 48, 49, 1000] {
+            let bytes = vec![7; length];
+            let mut lines = Encoder::new(Base64::Lines);
+            let body = lines.encode(&bytes) + &lines.finish();
+            for piece in [1, 48, 4096] {
+                let mut armour = Encoder::new(Base64::Armour);
+                let mut text: String =
+                    bytes.chunks(piece).map(|piece| armour.encode(piece)).collect();
+                text += &armour.finish();
+                assert_eq!(text, [BEGIN, &body, END].concat());
             }
         }
     }

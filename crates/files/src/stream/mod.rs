@@ -25,8 +25,8 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use evener_core::Direction;
-use evener_format::FileCipher;
-use evener_keys::Candidates;
+use evener_format::{FileCipher, Recipe};
+use evener_keys::{Candidates, age};
 use evener_pipeline::Worker;
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 use rustix::io::retry_on_intr;
@@ -57,6 +57,15 @@ pub enum StreamSource<'s> {
     File(PathBuf),
     /// An open file, read from its current position, and its path.
     Opened(OwnedFd, PathBuf),
+    /// An open descriptor from which these bytes were read already, and its path for reports.
+    Begun {
+        /// The descriptor.
+        descriptor: OwnedFd,
+        /// Its path, or `-`.
+        path: PathBuf,
+        /// The bytes before those that it still has.
+        read: Vec<u8>,
+    },
     /// Anything that can be read. It is read on the calling thread, and asked to stop only between
     /// two reads.
     Reader(Box<dyn Read + Send + 's>),
@@ -67,7 +76,9 @@ impl StreamSource<'_> {
     fn name(&self) -> PathBuf {
         match self {
             StreamSource::Descriptor(_) | StreamSource::Reader(_) => PathBuf::from("-"),
-            StreamSource::File(path) | StreamSource::Opened(_, path) => path.clone(),
+            StreamSource::File(path)
+            | StreamSource::Opened(_, path)
+            | StreamSource::Begun { path, .. } => path.clone(),
         }
     }
 }
@@ -141,6 +152,10 @@ pub(crate) fn perform(
     let cipher = keys.primary().cipher();
     let seats = seats::able(run, cipher, operation.direction()).map_err(fail)?;
     let is_named = matches!(source, StreamSource::File(_) | StreamSource::Opened(..));
+    let read = match &source {
+        StreamSource::Begun { read, .. } => read.clone(),
+        _ => Vec::new(),
+    };
     let mut input = open(source).map_err(fail)?;
     let outputs =
         Outputs::new(operation, options.overwrite, false, &options.protected, &run.control);
@@ -167,7 +182,7 @@ pub(crate) fn perform(
     };
     let write = |bytes: &[u8], offset| sink.write_all(bytes, offset);
     let mut stream = Stream { operation, keys, run, options, write: &write, report: &mut report };
-    let result = stream.work(&seats, input.input()).and_then(|()| {
+    let result = stream.work(&seats, input.input(), read).and_then(|()| {
         if before.is_some() && named(&input)? != before {
             return Err(FileError::Changed);
         }
@@ -221,14 +236,17 @@ impl<'a> Stream<'a> {
         &mut self,
         seats: &[std::sync::Arc<dyn evener_core::Engine>],
         input: Input<'i>,
+        read: Vec<u8>,
     ) -> Result<(), FileError>
     where
         'a: 'i,
     {
         let direction = self.operation.direction();
         let run = self.run;
-        let mut reader = Reader::new(input, &run.control);
-        if direction == Direction::Decrypt && self.options.base64.is_some() {
+        let mut reader = Reader::new(input, &run.control).behind(read);
+        if let (Direction::Decrypt, Some(Base64::Lines | Base64::OneLine)) =
+            (direction, self.options.base64)
+        {
             reader = reader.decode();
         }
         let (file, header) = match direction {
@@ -276,14 +294,28 @@ impl<'a> Stream<'a> {
         reader: &mut Reader<'_>,
         seats: &[std::sync::Arc<dyn evener_core::Engine>],
     ) -> Result<FileCipher, FileError> {
-        let longest = bytes_to_prepare(self.keys);
-        if longest > self.run.memory as u64 / 2 {
-            return Err(FileError::Memory { needed: longest.saturating_mul(2) });
-        }
-        let mut beginning = vec![0; longest as usize];
-        let length = reader.peek(&mut beginning)?;
-        let beginning = &beginning[..length];
-        let at_end = length < longest as usize;
+        let mut longest = bytes_to_prepare(self.keys);
+        let reads_age = self.keys.recipes().any(|recipe| matches!(recipe, Recipe::Age(_)));
+        let mut is_armoured = false;
+        let (beginning, at_end) = loop {
+            if longest > self.run.memory as u64 / 2 {
+                return Err(FileError::Memory { needed: longest.saturating_mul(2) });
+            }
+            let mut beginning = vec![0; longest as usize];
+            let length = reader.peek(&mut beginning)?;
+            beginning.truncate(length);
+            let at_end = length < longest as usize;
+            if !is_armoured && reads_age && age::is_armoured(&beginning) {
+                reader.unarmour();
+                is_armoured = true;
+                continue;
+            }
+            longest = self.keys.bytes_to_open(&beginning) as u64;
+            if at_end || longest <= length as u64 {
+                break (beginning, at_end);
+            }
+        };
+        let beginning = &beginning[..];
         let file = match self.keys.open(beginning)? {
             Candidates::One(file) => *file,
             Candidates::Several(candidates) => {
@@ -350,7 +382,9 @@ impl Opened<'_> {
 fn open(source: StreamSource<'_>) -> Result<Opened<'_>, FileError> {
     let opened = match source {
         StreamSource::Reader(reader) => return Ok(Opened::Reader(reader)),
-        StreamSource::Descriptor(descriptor) | StreamSource::Opened(descriptor, _) => descriptor,
+        StreamSource::Descriptor(descriptor)
+        | StreamSource::Opened(descriptor, _)
+        | StreamSource::Begun { descriptor, .. } => descriptor,
         StreamSource::File(path) => {
             let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
             retry_on_intr(|| openat(CWD, &path, flags, Mode::empty())).map_err(|errno| {

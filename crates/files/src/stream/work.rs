@@ -127,7 +127,8 @@ impl<'a> StreamWork<'a> {
             };
             let first = so_far.chunks;
             let room = piece_length(geometry, self.direction, first, self.pool.chunks());
-            let (input_length, last) = reader.next_piece(&mut buffers.input[..room])?;
+            let whole = |length| whole_chunks(geometry, self.direction, first, length);
+            let (input_length, last) = reader.next_piece(&mut buffers.input[..room], whole)?;
             let chunks = cut(geometry, self.direction, first, input_length as u64, last)?;
             let block = match self.direction {
                 Direction::Decrypt => last_block(&buffers.input[..input_length], self.file),
@@ -313,6 +314,16 @@ impl Work for StreamWork<'_> {
 fn piece_length(geometry: &Geometry, direction: Direction, first: u64, chunks: u64) -> usize {
     (first..first + chunks).map(|index| full_length(geometry, direction, index)).sum::<u64>()
         as usize
+}
+
+/// The length of the input of whole chunks, from chunk `first` on, in `length` bytes.
+fn whole_chunks(geometry: &Geometry, direction: Direction, first: u64, length: usize) -> usize {
+    let (one, others) = (first, first.saturating_add(1));
+    let [one, others] = [one, others].map(|index| full_length(geometry, direction, index) as usize);
+    match length.checked_sub(one) {
+        Some(rest) => one + rest - rest.checked_rem(others).unwrap_or(0),
+        None => 0,
+    }
 }
 
 /// Cuts a piece of `length` bytes of input into chunks, the first of which is number `first`.

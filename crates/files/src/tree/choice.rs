@@ -24,6 +24,8 @@ pub(super) struct Choice<'a> {
     pub(super) selection: &'a Watch<'a>,
     /// The places that followed links must not lead to.
     pub(super) around: Option<&'a Around>,
+    /// True if the files are age's own: no wrapped keys lie beside them.
+    pub(super) is_of_age: bool,
 }
 
 /// The file to which an entry leads.
@@ -89,7 +91,7 @@ impl Choice<'_> {
         if sealed && is_mount_list_in(source, name) {
             return Err(None);
         }
-        if sealed && is_wrapped_key_in(source, name, directory.follows) {
+        if sealed && !self.is_of_age && is_wrapped_key_in(source, name, directory.follows) {
             // A wrapped key that opens files in this run is in use.
             let is_used = statat(source, name, AtFlags::empty())
                 .is_ok_and(|status| self.options.protected.contains(&status));

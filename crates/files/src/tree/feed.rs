@@ -133,7 +133,8 @@ impl TreeWork<'_> {
 
     pub(super) fn choice(&self) -> Choice<'_> {
         let TreeWork { operation, options, selection, around, .. } = self;
-        Choice { operation: *operation, options, selection, around: *around }
+        let is_of_age = self.keys.is_of_age();
+        Choice { operation: *operation, options, selection, around: *around, is_of_age }
     }
 
     /// Makes (or finds) the counterpart of a directory in that of `parent`.

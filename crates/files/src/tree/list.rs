@@ -13,7 +13,7 @@ use super::choice::{Choice, Found};
 use super::directory::Directory;
 use super::mounts::is_mount_list_beginning;
 use super::walk::{Entry, Step, Visitor, Walk};
-use crate::seal::Blob;
+use crate::seal::{Blob, geometry_of_age};
 use crate::source::Source;
 use crate::temporary::is_temporary_name;
 use crate::{Failure, FileError, KeyRing, Notice, Operation, Refusal, TreeOptions, left_out};
@@ -73,7 +73,8 @@ pub fn list(
             let root = Directory::at(path, false).map_err(fail)?;
             let watch = options.selection.watch();
             let operation = Operation::Verify;
-            let choice = Choice { operation, options, selection: &watch, around: None };
+            let choice =
+                Choice { operation, options, selection: &watch, around: None, is_of_age: false };
             listing.directories = 1;
             Walk::new(root).run(&mut Lister { choice, path, keys, listing: &mut listing });
             listing.notices.sort_by(|a, b| a.path.cmp(&b.path));
@@ -157,7 +158,10 @@ fn look_at(file: &Source, path: &Path, keys: Option<&KeyRing>) -> Result<Listed,
         (Guess::Key, _) => ("key", true, None),
         _ if is_mount_list_beginning(&beginning) => ("mount-points", true, None),
         (Guess::Age, _) if has_wrapped_key_name(path) => ("wrapped key", true, None),
-        (Guess::Age, _) => ("age", true, None),
+        (Guess::Age, _) => {
+            let geometry = geometry_of_age(file)?;
+            ("age", true, geometry.and_then(|geometry| plain_length(&geometry, bytes)))
+        }
         (Guess::Pipe, _) => ("evener-pipe", true, None),
         (Guess::OpensslBase64, _) => ("openssl -a", true, None),
         // Tink and raw openssl keys open any header; only decrypting proves the format.

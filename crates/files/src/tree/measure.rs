@@ -42,7 +42,13 @@ pub fn measure(
     let around = root.follows.then(|| Around::of(root.source.as_fd(), target)).transpose();
     let (around, selection) = (around.ok()?, options.selection.watch());
     let mut measuring = Measuring {
-        choice: Choice { operation, options, selection: &selection, around: around.as_ref() },
+        choice: Choice {
+            operation,
+            options,
+            selection: &selection,
+            around: around.as_ref(),
+            is_of_age: false,
+        },
         is_over,
         linked: HashSet::new(),
         total: Total::default(),

@@ -117,6 +117,9 @@ fn perform(
     let fail = |error| Failure { path: source.to_owned(), error };
     let cipher = keys.primary().cipher();
     contradictions::in_tree(operation, cipher, run, options).map_err(fail)?;
+    if source.is_dir() {
+        contradictions::of_many_files(operation, keys).map_err(fail)?;
+    }
     let direction = operation.direction();
     let mut seats = seats::able(run, cipher, direction).map_err(fail)?;
     seats.truncate(affordable_workers(run.memory, keys));

@@ -233,7 +233,7 @@ impl TreeWork<'_> {
     /// The name of a file's source, if that was taken and is gone.
     fn orphaned(&self, pair: &Pair<'_>, name: &OsStr) -> Result<Option<OsString>, FileError> {
         let Ok(stem) = self.options.names.open(name) else { return Ok(None) };
-        if is_wrapped_key_in(pair.target, name, false) {
+        if !self.keys.is_of_age() && is_wrapped_key_in(pair.target, name, false) {
             return Ok(None);
         }
         let selection = &self.options.selection;
@@ -270,7 +270,7 @@ impl TreeWork<'_> {
         sealed.read_exact_at(&mut beginning, 0)?;
         let mut scratch = zeros(length)?;
         let worker = &mut Worker::new(engine.as_ref(), 0);
-        match check_key(self.keys, &beginning, sealed.length(), &mut scratch, worker) {
+        match check_key(self.keys, &beginning, &sealed, &mut scratch, worker) {
             Ok(()) => Ok(true),
             Err(SegmentError::File(
                 FileError::Format(_) | FileError::Rejected { .. } | FileError::RejectedEnd { .. },

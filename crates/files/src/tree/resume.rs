@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use evener_core::shown;
-use evener_format::{Ending, Layout, Recipe};
+use evener_format::{Ending, Geometry, Layout, Recipe};
 use evener_pipeline::Worker;
 use rustix::fs::{AtFlags, FileType, Stat, statat};
 use rustix::io::Errno;
@@ -16,7 +16,9 @@ use super::work::TreeWork;
 use crate::Operation;
 use crate::identity::{FileState, Identity, status_of_name_now};
 use crate::naming::refuse_special;
-use crate::seal::{Blob, ReadAt, Room, SegmentError, bytes_to_know, check_key};
+use crate::seal::{
+    Blob, ReadAt, Room, SegmentError, bytes_to_know, check_key, geometry_of, opens_header,
+};
 use crate::source::Source;
 use crate::{FileError, Refusal};
 
@@ -64,7 +66,7 @@ impl TreeWork<'_> {
         if self.options.existing.updates() {
             return self.look_for_change(directory, item, source, &there, room, worker);
         }
-        let refused = if let Some(difference) = self.difference(&there, source) {
+        let refused = if let Some(difference) = self.difference(target, item, &there, source)? {
             Some(FileError::Differs { name: shown(&item.target).to_string(), difference })
         } else {
             let is_all = room.is_all;
@@ -118,7 +120,11 @@ impl TreeWork<'_> {
             let name = shown(&item.target).to_string();
             return Err(FileError::from(Refusal::OutputChanged(name)).into());
         }
-        let checked = self.check_header(sealed, room, worker);
+        let checked = match seals && !self.keys.opens_files() {
+            true if opens_header(self.keys, sealed)? => Ok(()),
+            true => Err(FileError::OtherKey(shown(&item.target).to_string()).into()),
+            false => self.check_header(sealed, room, worker),
+        };
         checked.map_err(|error| match error {
             SegmentError::File(FileError::Format(_) | FileError::Rejected { .. }) if seals => {
                 FileError::OtherKey(shown(&item.target).to_string()).into()
@@ -140,7 +146,7 @@ impl TreeWork<'_> {
         let beginning = usize::try_from(length).ok().and_then(|length| input.get_mut(..length));
         let beginning = beginning.ok_or(FileError::Memory { needed: length.saturating_mul(2) })?;
         sealed.read_exact_at(beginning, 0)?;
-        check_key(self.keys, beginning, sealed.length(), scratch, worker)
+        check_key(self.keys, beginning, sealed, scratch, worker)
     }
 
     /// Refuses early what publishing would refuse after all the work.
@@ -154,22 +160,36 @@ impl TreeWork<'_> {
 
     /// The difference in size or time, with both values, if a file is not the output of a source in
     /// its current state.
-    pub(super) fn difference(&self, there: &Stat, source: &Source) -> Option<String> {
-        let lengths = self.keys.recipes().filter_map(|recipe| self.lengths(recipe, source));
-        difference(there, source.status(), lengths)
+    pub(super) fn difference(
+        &self,
+        target: &Made,
+        item: &Item,
+        there: &Stat,
+        source: &Source,
+    ) -> Result<Option<String>, FileError> {
+        let is_age = |recipe: &Recipe| matches!(recipe, Recipe::Age(_));
+        let is_file = FileType::from_raw_mode(there.st_mode) == FileType::RegularFile;
+        let reads_output = self.operation == Operation::Encrypt && is_file;
+        let output = match reads_output && self.keys.recipes().any(is_age) {
+            true => Some(Source::open(target.as_fd(), &item.target, false)?),
+            false => None,
+        };
+        let sealed = output.as_ref().unwrap_or(source);
+        let geometries = self.keys.recipes().map(|recipe| geometry_of(recipe, sealed));
+        let geometries = geometries.collect::<Result<Vec<_>, _>>()?;
+        let lengths = geometries.iter().filter_map(|geometry| self.lengths(geometry, source));
+        Ok(difference(there, source.status(), lengths))
     }
 
     /// The length of a source's output; unread padding leaves several possible lengths.
-    fn lengths(&self, recipe: &Recipe, source: &Source) -> Option<RangeInclusive<u64>> {
-        let geometry = recipe.geometry();
+    fn lengths(&self, geometry: &Geometry, source: &Source) -> Option<RangeInclusive<u64>> {
         match self.operation {
             Operation::Encrypt => {
-                let length =
-                    Layout::for_plaintext(&geometry, source.length()).ok()?.sealed_length();
+                let length = Layout::for_plaintext(geometry, source.length()).ok()?.sealed_length();
                 Some(length..=length)
             }
             Operation::Decrypt | Operation::Verify => {
-                let longest = Layout::for_sealed(&geometry, source.length()).ok()?.plain_length();
+                let longest = Layout::for_sealed(geometry, source.length()).ok()?.plain_length();
                 let padding = match geometry.ending {
                     Ending::Padded { block } => block - 1,
                     _ => 0,

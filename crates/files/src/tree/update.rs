@@ -35,7 +35,7 @@ impl TreeWork<'_> {
         worker: &mut Worker<'_>,
     ) -> Result<Found, SegmentError> {
         let Some(target) = directory.target.as_deref() else { return Ok(Found::Undone) };
-        let is_current = self.difference(there, source).is_none()
+        let is_current = self.difference(target, item, there, source)?.is_none()
             && self.is_unchanged_since(source.status(), target.as_fd(), &item.target, there);
         if self.operation == Operation::Encrypt {
             let is_all = room.is_all;

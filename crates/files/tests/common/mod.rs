@@ -20,6 +20,7 @@ use evener_files::{
     StreamSource, StreamTarget, TransferOptions, TreeOptions,
 };
 use evener_format::{CobblestoneSuite, Digest, HkdfHash, OpensslSecret, Recipe, TinkKey};
+use evener_keys::age::{FileHeaders, Identity};
 use zeroize::Zeroizing;
 
 /// The settings of a run, and the options of its operation.
@@ -103,6 +104,7 @@ pub fn every_key_ring() -> Vec<(String, KeyRing)> {
     let key = Key::new(&[9; 16]).unwrap();
     let recipe = Recipe::cobblestone(CobblestoneSuite::Aes128Gcm, &key, b"").unwrap();
     rings.push(("cobblestone-128".to_owned(), KeyRing::new(recipe)));
+    rings.push(("age".to_owned(), age()));
     rings.push(("tink".to_owned(), KeyRing::new(tink(1, 4096)).with(tink(2, 1 << 20))));
     for cipher in [Cipher::Aes256Cbc, Cipher::Aes128Ctr, Cipher::BfCbc] {
         let passphrase = OpensslSecret::Passphrase {
@@ -118,6 +120,14 @@ pub fn every_key_ring() -> Vec<(String, KeyRing)> {
     let recipe = Recipe::openssl_enc(Cipher::DesEde3Cbc, raw).unwrap();
     rings.push(("openssl des-ede3-cbc, raw".to_owned(), KeyRing::new(recipe)));
     rings
+}
+
+/// A key ring that encrypts to a fresh identity and opens with it.
+pub fn age() -> KeyRing {
+    let identity = Identity::generate();
+    let recipients = identity.recipient().into_iter().collect();
+    let headers = FileHeaders::opened_by(vec![identity], None);
+    KeyRing::new(headers.for_recipients(recipients).unwrap().recipe())
 }
 
 pub fn tink(seed: u8, segment_length: u32) -> Recipe {

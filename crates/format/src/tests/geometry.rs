@@ -206,7 +206,7 @@ fn small_geometries() -> Vec<Geometry> {
     for header in 0..3 {
         for first in 1..5 {
             for chunk in 1..5 {
-                let geometry = Geometry { header, first, chunk, ..FORMATS[3] };
+                let geometry = Geometry { header, first, chunk, ..FORMATS[4] };
                 for overhead in 0..4 {
                     for ending in [Ending::Shorter, Ending::MayBeFull] {
                         geometries.push(Geometry { overhead, ending, ..geometry });
@@ -224,9 +224,9 @@ fn small_geometries() -> Vec<Geometry> {
     geometries
 }
 
-/// Cobblestone, Tink with a 16-byte key and segments of 4 KiB, and `openssl enc` with CBC and
+/// Cobblestone, Tink with a 16-byte key and segments of 4 KiB, age, and `openssl enc` with CBC and
 /// with CTR.
-const FORMATS: [Geometry; 4] = [
+const FORMATS: [Geometry; 5] = [
     Geometry {
         header: 56,
         first: 16_384,
@@ -242,6 +242,14 @@ const FORMATS: [Geometry; 4] = [
         overhead: 16,
         ending: Ending::MayBeFull,
         most_chunks: 1 << 32,
+    },
+    Geometry {
+        header: 250,
+        first: 65_536,
+        chunk: 65_536,
+        overhead: 16,
+        ending: Ending::MayBeFull,
+        most_chunks: u64::MAX,
     },
     Geometry {
         header: 16,

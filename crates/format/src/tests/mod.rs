@@ -1,5 +1,6 @@
 //! Tests of whole formats. OpenSSL encrypts the chunks here, one by one.
 
+mod age;
 mod geometry;
 mod known_files;
 mod recipes;

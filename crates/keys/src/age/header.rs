@@ -4,6 +4,7 @@ use std::io::{self, BufRead, Read};
 
 use ::age::armor::ArmoredReader;
 use ::age::{DecryptError, Decryptor};
+use evener_format::Age;
 
 use super::super::age_text::is_armoured;
 use super::super::text::{plain_text, with_newlines};
@@ -18,7 +19,7 @@ pub(super) fn read_header(bytes: &[u8]) -> Result<Decryptor<AgeFile>, DecryptErr
         }
         _ => ArmoredReader::new(bytes).read_to_end(&mut binary)?,
     };
-    Decryptor::new_buffered(AgeFile { bytes: binary, position: 0 })
+    Decryptor::new_buffered(AgeFile::new(binary))
 }
 
 /// An age file that returns its header at once.
@@ -31,6 +32,10 @@ pub(super) struct AgeFile {
 }
 
 impl AgeFile {
+    pub(super) fn new(bytes: Vec<u8>) -> AgeFile {
+        AgeFile { bytes, position: 0 }
+    }
+
     fn rest(&self) -> &[u8] {
         self.bytes.get(self.position..).unwrap_or_default()
     }
@@ -57,7 +62,8 @@ impl BufRead for AgeFile {
     fn read_until(&mut self, _line_end: u8, lines: &mut Vec<u8>) -> io::Result<usize> {
         let rest = self.rest();
         let count = match self.position {
-            0 => header_length(rest),
+            // Without a last line, the whole file may belong to the header.
+            0 => Age::header_length(rest).unwrap_or(rest.len()),
             _ => rest.len(),
         };
         lines.extend_from_slice(&rest[..count]);
@@ -65,16 +71,3 @@ impl BufRead for AgeFile {
         Ok(count)
     }
 }
-
-/// The length of a header, up to the end of the first line that begins with `---`. Without such a
-/// line, the whole file may belong to the header.
-fn header_length(file: &[u8]) -> usize {
-    let last = file.windows(LAST_LINE.len()).position(|start| start == LAST_LINE);
-    let end = last.and_then(|last| {
-        let after = last + LAST_LINE.len();
-        Some(after + file[after..].iter().position(|&byte| byte == b'\n')? + 1)
-    });
-    end.unwrap_or(file.len())
-}
-
-const LAST_LINE: &[u8] = b"\n---";

@@ -1,0 +1,138 @@
+//! age's own format: its files have no key of their own, but recipients and identities.
+
+use std::fs;
+use std::path::Path;
+
+use evener::KeyRing;
+use evener::format::Guess;
+use evener::keys::age::FileHeaders;
+use evener::keys::{KeyError, Unlock};
+
+use super::wrap::{Wrapping, required};
+use super::{KeyPlace, Keyholder, wrapping};
+use crate::ends::Place;
+use crate::hints;
+use crate::options::{Format, OpeningKeys, SealingKeys};
+use crate::trouble::Trouble;
+
+/// The recipients or the passphrase that encrypt, and what opens files that are there already.
+pub(super) fn sealing(
+    options: &SealingKeys,
+    keyholder: &Keyholder<'_>,
+) -> Result<KeyRing, Trouble> {
+    let given = [
+        (options.key.is_some(), "--key"),
+        (options.origins.key_command.is_some(), "--key-command"),
+        (options.context.is_some(), "--context"),
+        (options.openssl.one_line, "--one-line"),
+    ];
+    refuse(&given)?;
+    refuse_of_openssl(options.openssl.any_but_base64())?;
+    let (audience, passphrase) = match wrapping(&options.recipients, keyholder)? {
+        None => return Err(Trouble::usage(NOBODY)),
+        Some(Wrapping::Recipients(recipients)) => (Some(recipients), None),
+        Some(Wrapping::Passphrase) => {
+            let passphrase = required(keyholder.new_passphrase("the file")?)?;
+            keyholder.warn_of_oddities(&passphrase, false);
+            (None, Some(passphrase))
+        }
+    };
+    let identities = keyholder.identities().to_vec();
+    let headers = FileHeaders::opened_by(identities, passphrase.clone());
+    let headers = headers.speaking(keyholder.dialogue());
+    let headers = match (audience, passphrase) {
+        (_, Some(passphrase)) => headers.for_passphrase(passphrase)?,
+        (recipients, None) => headers.for_recipients(recipients.unwrap_or_default())?,
+    };
+    Ok(KeyRing::new(headers.recipe()))
+}
+
+/// What opens age files from `source`.
+pub(super) fn opening(
+    options: &OpeningKeys,
+    source: &Place,
+    keyholder: &Keyholder<'_>,
+) -> Result<KeyRing, Trouble> {
+    let given = [
+        (options.name_a_key(), "a key"),
+        (options.context.is_some(), "--context"),
+        (options.openssl.one_line, "--one-line"),
+    ];
+    refuse(&given)?;
+    refuse_of_openssl(match options.format {
+        Some(Format::Age) => options.openssl.any_but_base64(),
+        _ => options.openssl.any(),
+    })?;
+    // A passphrase that opens an identity is not also that of files.
+    let passphrase = match keyholder.has_passphrase() && !keyholder.opens_identities() {
+        true => keyholder.known_passphrase("the age file")?,
+        false => None,
+    };
+    let identities = keyholder.identities().to_vec();
+    if identities.is_empty() && passphrase.is_none() {
+        return Err(match source {
+            Place::Path(path) => KeyError::OfAge { path: path.clone() }.into(),
+            Place::Pipe => Trouble::usage(NO_OPENER),
+        });
+    }
+    let headers = FileHeaders::opened_by(identities, passphrase);
+    Ok(KeyRing::new(headers.speaking(keyholder.dialogue()).recipe()))
+}
+
+/// Returns whether a source is an age file, or a tree of such files: one without a wrapped key, whose
+/// first file of that name is one. A key always opens files of another format.
+pub(crate) fn is_of_age(options: &OpeningKeys, source: &Path) -> bool {
+    match options.format {
+        Some(format) => format == Format::Age,
+        None if options.name_a_key() => false,
+        None if source.is_dir() => {
+            KeyPlace::in_tree(source).existing().is_empty() && holds_one(source)
+        }
+        None => hints::guess(source) == Some(Guess::Age),
+    }
+}
+
+/// Returns whether a tree holds an age file, as far as the first of its entries show.
+fn holds_one(tree: &Path) -> bool {
+    let mut directories = vec![tree.to_owned()];
+    let mut left = MOST_LOOKED_AT;
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten().take(left) {
+            left -= 1;
+            let path = entry.path();
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => directories.push(path),
+                Ok(kind) if kind.is_file() && path.extension().is_some_and(|it| it == "age") => {
+                    return hints::guess(&path) == Some(Guess::Age);
+                }
+                _ => {}
+            }
+        }
+    }
+    false
+}
+
+fn refuse(given: &[(bool, &str)]) -> Result<(), Trouble> {
+    match given.iter().find(|(given, _)| *given) {
+        Some((_, name)) => Err(Trouble::Usage(format!(
+            "{name} does not go with --format age, whose files open with an identity or a passphrase"
+        ))),
+        None => Ok(()),
+    }
+}
+
+fn refuse_of_openssl(option: Option<&str>) -> Result<(), Trouble> {
+    match option {
+        Some(name) => Err(Trouble::Usage(format!(
+            "{name} goes only with --format openssl; give that, or leave {name} out"
+        ))),
+        None => Ok(()),
+    }
+}
+
+const NOBODY: &str =
+    "nobody could open the files: give --recipient, --recipients-file or --passphrase";
+const NO_OPENER: &str = "no key: give --identity or --passphrase";
+
+/// The most entries that are looked at.
+const MOST_LOOKED_AT: usize = 10_000;

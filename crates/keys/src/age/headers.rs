@@ -1,0 +1,328 @@
+//! The headers of age files, which the age crate writes and reads. It shows neither a header's file
+//! key nor the payload's, so a recipient and an identity of our own around the crate's note the
+//! file key that passes through them.
+
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use ::age::secrecy::{ExposeSecret, SecretString};
+use ::age::{DecryptError, Decryptor, EncryptError, Encryptor, scrypt};
+use age_core::format::{FileKey, Stanza};
+use evener_core::IgnorePoison;
+use evener_format::{AgeFileKey, AgeHeaders, FormatError, Recipe};
+use zeroize::Zeroizing;
+
+use super::header::AgeFile;
+use super::{
+    Dialogue, Identity, NoDialogue, Recipient, WORK_FACTOR, WORK_FACTOR_LIMIT, encryption_error,
+    has_memory_for, memory_lacks, plugin, work_factor_in_memory,
+};
+use crate::faults::AgeDamage;
+use crate::{KeyError, Passphrase};
+
+/// Writes the headers of age files for recipients or a passphrase, and opens those that identities
+/// or a passphrase open. [`FileHeaders::recipe`] makes age a format of its own.
+pub struct FileHeaders {
+    audience: Audience,
+    identities: Vec<Identity>,
+    passphrase: Option<Passphrase>,
+    dialogue: Arc<dyn Dialogue>,
+    longest: usize,
+    /// The first header, which was made to see whether the recipients go together.
+    first: Mutex<Option<(AgeFileKey, Vec<u8>)>>,
+    /// Only one thread at a time takes scrypt's memory, or starts plugins.
+    one_at_a_time: Mutex<()>,
+}
+
+/// Those for whom files are encrypted.
+enum Audience {
+    Nobody,
+    Recipients(Vec<Recipient>),
+    Passphrase(Passphrase),
+}
+
+impl FileHeaders {
+    /// Opens files with these identities and this passphrase, and encrypts for nobody.
+    pub fn opened_by(identities: Vec<Identity>, passphrase: Option<Passphrase>) -> FileHeaders {
+        FileHeaders {
+            audience: Audience::Nobody,
+            identities,
+            passphrase,
+            dialogue: Arc::new(NoDialogue),
+            longest: 0,
+            first: Mutex::default(),
+            one_at_a_time: Mutex::default(),
+        }
+    }
+
+    /// Has plugins speak with the user.
+    #[must_use]
+    pub fn speaking(self, dialogue: Arc<dyn Dialogue>) -> FileHeaders {
+        FileHeaders { dialogue, ..self }
+    }
+
+    /// Encrypts for these recipients.
+    ///
+    /// # Errors
+    /// [`KeyError::NoRecipients`], [`KeyError::Plugin`], and [`KeyError::Wrap`] when recipients do
+    /// not go together.
+    pub fn for_recipients(self, recipients: Vec<Recipient>) -> Result<FileHeaders, KeyError> {
+        if recipients.is_empty() {
+            return Err(KeyError::NoRecipients);
+        }
+        self.for_audience(Audience::Recipients(recipients))
+    }
+
+    /// Encrypts with this passphrase, as [`wrap_with_passphrase`](super::wrap_with_passphrase) does.
+    ///
+    /// # Errors
+    /// [`KeyError::Passphrase`] when the passphrase can't be used, and
+    /// [`KeyError::PassphraseMemory`].
+    pub fn for_passphrase(self, passphrase: Passphrase) -> Result<FileHeaders, KeyError> {
+        self.for_audience(Audience::Passphrase(passphrase))
+    }
+
+    /// age as a format, with these headers.
+    pub fn recipe(self) -> Recipe {
+        Recipe::age(self)
+    }
+
+    fn for_audience(self, audience: Audience) -> Result<FileHeaders, KeyError> {
+        let headers = FileHeaders { audience, ..self };
+        let first = headers.write()?;
+        let longest = first.1.len() + GREASE;
+        if longest > evener_format::Age::LONGEST_HEADER {
+            return Err(KeyError::TooManyRecipients { length: longest });
+        }
+        Ok(FileHeaders { longest, first: Mutex::new(Some(first)), ..headers })
+    }
+
+    fn write(&self) -> Result<(AgeFileKey, Vec<u8>), KeyError> {
+        match &self.audience {
+            Audience::Nobody => Err(KeyError::NoRecipients),
+            Audience::Recipients(recipients) => {
+                let plugins = plugin::recipients(recipients, &self.dialogue)?;
+                let own = recipients.iter().filter_map(Recipient::without_plugin);
+                let plugins = plugins.iter().map(|plugin| plugin as &dyn ::age::Recipient);
+                write_for(own.chain(plugins))
+            }
+            Audience::Passphrase(passphrase) => {
+                let _alone = self.one_at_a_time.lock().ignore_poison();
+                if !has_memory_for(WORK_FACTOR) {
+                    return Err(memory_lacks(WORK_FACTOR));
+                }
+                let text = SecretString::from(passphrase.for_new()?);
+                let mut recipient = scrypt::Recipient::new(text);
+                recipient.set_work_factor(WORK_FACTOR);
+                write_for(std::iter::once(&recipient as &dyn ::age::Recipient))
+            }
+        }
+    }
+
+    /// Opens a header with a passphrase, in each reading of it.
+    fn open_with_passphrase(&self, header: &[u8]) -> Result<AgeFileKey, DecryptError> {
+        let _alone = self.one_at_a_time.lock().ignore_poison();
+        let limit = work_factor_in_memory();
+        let texts = self.passphrase.as_ref().and_then(|passphrase| passphrase.for_existing().ok());
+        let mut failure = DecryptError::NoMatchingKeys;
+        for text in texts.into_iter().flatten() {
+            let mut identity = scrypt::Identity::new(SecretString::from(text));
+            identity.set_max_work_factor(limit);
+            let identity = &identity as &dyn ::age::Identity;
+            match open_with(header, std::iter::once(identity)) {
+                Err(DecryptError::DecryptionFailed | DecryptError::KeyDecryptionFailed) => {
+                    failure = DecryptError::KeyDecryptionFailed;
+                }
+                other => return other,
+            }
+        }
+        Err(failure)
+    }
+
+    /// Opens a header with the identities, plugins' last: they may ask for a touch, or take a long
+    /// time.
+    fn open_with_identities(&self, header: &[u8]) -> Result<AgeFileKey, FormatError> {
+        let own = self.identities.iter().filter_map(Identity::without_plugin);
+        match open_with(header, own) {
+            Err(DecryptError::NoMatchingKeys) => {}
+            // An identity's own key failed, not the file key that it wrapped.
+            Err(DecryptError::DecryptionFailed) => return Err(fault(&DecryptError::InvalidMac)),
+            other => return other.map_err(|error| fault(&error)),
+        }
+        let _alone = self.one_at_a_time.lock().ignore_poison();
+        let plugins = plugin::identities(&self.identities, &self.dialogue)
+            .map_err(|error| FormatError::Age(error.to_string()))?;
+        let plugins = plugins.iter().map(|plugin| plugin as &dyn ::age::Identity);
+        open_with(header, plugins).map_err(|error| match error {
+            DecryptError::Io(_) | DecryptError::DecryptionFailed => {
+                fault(&DecryptError::Plugin(Vec::new()))
+            }
+            error => fault(&error),
+        })
+    }
+}
+
+impl AgeHeaders for FileHeaders {
+    fn create(&self) -> Result<(AgeFileKey, Vec<u8>), FormatError> {
+        if let Some(first) = self.first.lock().ignore_poison().take() {
+            return Ok(first);
+        }
+        self.write().map_err(|error| FormatError::Age(error.to_string()))
+    }
+
+    fn open(&self, header: &[u8]) -> Result<AgeFileKey, FormatError> {
+        let decryptor = read(header).map_err(|error| fault(&error))?;
+        match (decryptor.is_scrypt(), &self.passphrase) {
+            (false, _) => self.open_with_identities(header),
+            (true, None) => Err(FormatError::PassphraseNeeded),
+            (true, Some(_)) => self.open_with_passphrase(header).map_err(|error| match error {
+                DecryptError::KeyDecryptionFailed => FormatError::WrongPassphrase,
+                error => fault(&error),
+            }),
+        }
+    }
+
+    fn open_any(&self) -> bool {
+        !self.identities.is_empty() || self.passphrase.is_some()
+    }
+
+    fn longest(&self) -> usize {
+        self.longest
+    }
+
+    fn for_one_file(&self) -> Option<&'static str> {
+        match &self.audience {
+            Audience::Passphrase(_) => Some(SLOW_PASSPHRASE),
+            Audience::Recipients(recipients) => {
+                let mut plugins = recipients.iter().filter_map(Recipient::of_plugin);
+                plugins.next().map(|_| SLOW_PLUGIN)
+            }
+            Audience::Nobody => None,
+        }
+    }
+}
+
+impl fmt::Debug for FileHeaders {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("FileHeaders");
+        if let Audience::Recipients(recipients) = &self.audience {
+            shown.field("recipients", recipients);
+        }
+        shown.field("identities", &self.identities).finish_non_exhaustive()
+    }
+}
+
+/// A file key on its way between the age crate and those who wrap or unwrap it.
+#[derive(Default)]
+struct Noted(RefCell<Option<AgeFileKey>>);
+
+impl Noted {
+    fn note(&self, file_key: &FileKey) {
+        *self.0.borrow_mut() = Some(Zeroizing::new(*file_key.expose_secret()));
+    }
+
+    fn take(self) -> Option<AgeFileKey> {
+        self.0.into_inner()
+    }
+}
+
+/// A recipient that notes the file key, which the crate gives to each recipient.
+struct NotingRecipient<'a>(&'a dyn ::age::Recipient, &'a Noted);
+
+impl ::age::Recipient for NotingRecipient<'_> {
+    fn wrap_file_key(
+        &self,
+        file_key: &FileKey,
+    ) -> Result<(Vec<Stanza>, HashSet<String>), EncryptError> {
+        self.1.note(file_key);
+        self.0.wrap_file_key(file_key)
+    }
+}
+
+/// An identity that notes the file key that it has unwrapped.
+struct NotingIdentity<'a>(&'a dyn ::age::Identity, &'a Noted);
+
+impl ::age::Identity for NotingIdentity<'_> {
+    fn unwrap_stanza(&self, stanza: &Stanza) -> Option<Result<FileKey, DecryptError>> {
+        let unwrapped = self.0.unwrap_stanza(stanza)?;
+        Some(unwrapped.inspect(|file_key| self.1.note(file_key)))
+    }
+
+    fn unwrap_stanzas(&self, stanzas: &[Stanza]) -> Option<Result<FileKey, DecryptError>> {
+        let unwrapped = self.0.unwrap_stanzas(stanzas)?;
+        Some(unwrapped.inspect(|file_key| self.1.note(file_key)))
+    }
+}
+
+/// A fresh file key, and its header without the nonce that the crate writes behind it.
+fn write_for<'a>(
+    recipients: impl Iterator<Item = &'a dyn ::age::Recipient>,
+) -> Result<(AgeFileKey, Vec<u8>), KeyError> {
+    let noted = Noted::default();
+    let recipients: Vec<_> =
+        recipients.map(|recipient| NotingRecipient(recipient, &noted)).collect();
+    let recipients = recipients.iter().map(|recipient| recipient as &dyn ::age::Recipient);
+    let encryptor = Encryptor::with_recipients(recipients).map_err(encryption_error)?;
+    let mut header = Vec::new();
+    let written = encryptor.wrap_output(&mut header).map(drop);
+    written.map_err(|error| encryption_error(EncryptError::Io(error)))?;
+    header.truncate(header.len().saturating_sub(NONCE_LENGTH));
+    Ok((noted.take().ok_or(KeyError::NoRecipients)?, header))
+}
+
+/// The file key of a header that one of the identities opens, after the crate has checked the
+/// header's authentication code with it.
+fn open_with<'a>(
+    header: &[u8],
+    identities: impl Iterator<Item = &'a dyn ::age::Identity>,
+) -> Result<AgeFileKey, DecryptError> {
+    let noted = Noted::default();
+    let identities: Vec<_> = identities.map(|identity| NotingIdentity(identity, &noted)).collect();
+    let identities = identities.iter().map(|identity| identity as &dyn ::age::Identity);
+    read(header)?.decrypt(identities)?;
+    noted.take().ok_or(DecryptError::NoMatchingKeys)
+}
+
+/// Reads a header. The crate also wants the nonce behind it, which only the payload's key needs.
+fn read(header: &[u8]) -> Result<Decryptor<AgeFile>, DecryptError> {
+    let file = [header, &[0; NONCE_LENGTH]].concat();
+    Decryptor::new_buffered(AgeFile::new(file)).map_err(|error| match error {
+        // The crate takes a malformed header for one of another version.
+        DecryptError::UnknownFormat if header.starts_with(b"age-encryption.org/v1\n") => {
+            DecryptError::InvalidHeader
+        }
+        error => error,
+    })
+}
+
+/// Uses Evener's own messages, as for wrapped keys.
+fn fault(error: &DecryptError) -> FormatError {
+    FormatError::Age(match error {
+        DecryptError::NoMatchingKeys => return FormatError::OtherRecipients,
+        DecryptError::InvalidMac => AgeDamage::HeaderChanged.to_string(),
+        DecryptError::UnknownFormat => AgeDamage::Version.to_string(),
+        DecryptError::ExcessiveWork { required, .. } if *required > WORK_FACTOR_LIMIT => format!(
+            "its passphrase takes 2^{required} rounds of scrypt, and at most 2^{WORK_FACTOR_LIMIT} \
+             are accepted"
+        ),
+        DecryptError::ExcessiveWork { required, .. } => memory_lacks(*required).to_string(),
+        DecryptError::Plugin(errors) => plugin::failed(errors).to_string(),
+        _ => AgeDamage::Header.to_string(),
+    })
+}
+
+const SLOW_PASSPHRASE: &str = "age would take a second for the passphrase of each file; encrypt the \
+     tree to a recipient, or with a passphrase in another format, whose one key the passphrase wraps";
+const SLOW_PLUGIN: &str = "age would start the recipient's plugin for each file; encrypt the tree to \
+     a recipient without a plugin, or in another format, whose one key the plugin wraps";
+
+const NONCE_LENGTH: usize = 16;
+
+/// More than the bytes by which a header of the crate can be longer than another for the same
+/// recipients: it adds a stanza of random length that nobody opens.
+const GREASE: usize = 256;
+
+#[cfg(test)]
+mod tests;
