@@ -157,9 +157,18 @@ pub struct ForProgram {
     /// True if the caller has just made the target directory, which then gets the source's mode.
     /// Other existing directories keep their mode, owner and times.
     pub target_is_new: bool,
-    /// True if a tree's target may not be a symbolic link to a directory, unlike one that a user
-    /// has named: no link is followed at its last name, as for the names below it.
-    pub target_is_no_link: bool,
+    /// The directory that several sources go to. A tree's target in it may not be a symbolic link
+    /// to a directory, unlike one that a user has named: no link is followed at its last name, as
+    /// for the names below it.
+    pub shared: Option<SharedTarget>,
+}
+
+/// For the program `evener`: a directory to which all sources of a run go under their own names.
+#[doc(hidden)]
+#[derive(Clone, Debug, Default)]
+pub struct SharedTarget {
+    /// The sources, none of which an output replaces.
+    pub sources: Protected,
 }
 
 impl RunSettings {

@@ -127,6 +127,12 @@ pub enum Refusal {
     /// [`TreeOptions::protected`](crate::TreeOptions::protected).
     #[error("the output `{0}` would replace a key of this operation, or what opens one")]
     ReplacesKey(String),
+    /// The output of this name would replace a source of the same run.
+    #[error(
+        "the output `{0}` would replace a source of this run; choose an output directory apart \
+         from the sources"
+    )]
+    ReplacesSource(String),
     /// The output of this name would replace a wrapped key.
     #[error("the output `{0}` would replace a wrapped key; name another output or suffix")]
     ReplacesWrappedKey(String),

@@ -111,7 +111,7 @@ fn find_target(
     target: &Path,
     (metadata, options): (&Metadata, &TreeOptions),
 ) -> Result<Option<Made>, FileError> {
-    let target = &match options.program.target_is_no_link {
+    let target = &match options.program.shared.is_some() {
         false => behind_links(target)?,
         true => without_link(target)?,
     };

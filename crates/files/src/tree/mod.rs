@@ -115,7 +115,9 @@ fn perform(
     // refused other files in their place.
     let resumes = options.existing.resumes();
     let replaces = options.existing.replaces() || resumes && options.remove_source;
-    let outputs = Outputs::new(operation, replaces, !resumes, &options.protected, &run.control);
+    let sources = options.program.shared.as_ref().map(|shared| shared.sources.clone());
+    let outputs = Outputs::new(operation, replaces, !resumes, &options.protected, &run.control)
+        .sparing(sources.unwrap_or_default());
     let root = endpoints.root(source);
     let accounts = Accounts::open(&seats);
     let paths = (root, target);
