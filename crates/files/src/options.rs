@@ -9,6 +9,7 @@ use evener_pipeline::costs::Costs;
 use evener_pipeline::policy::MakePolicy;
 use evener_pipeline::{Courtesy, PolicyName, RunOptions};
 
+use crate::tree::Claims;
 use crate::{Base64, Control, Existing, Protected, SealedNames, Selection};
 
 /// Called on a worker's thread for each file as it is done, with its path as the user would write
@@ -169,6 +170,8 @@ pub struct ForProgram {
 pub struct SharedTarget {
     /// The sources, none of which an output replaces.
     pub sources: Protected,
+    /// The outputs of all sources in that directory.
+    pub(crate) claims: Arc<Claims>,
 }
 
 impl RunSettings {

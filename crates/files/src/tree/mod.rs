@@ -53,6 +53,7 @@ use crate::{
 
 pub use list::{Listed, Listing, list};
 pub use measure::{Total, has_files, measure};
+pub(crate) use names::Claims;
 
 use endpoints::Endpoints;
 use work::TreeWork;

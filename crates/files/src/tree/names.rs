@@ -27,12 +27,12 @@ use crate::temporary::refuse_temporary;
 use crate::{FileError, Refusal};
 
 /// The outputs of this run in one directory.
-#[derive(Default)]
-pub(super) struct Claims {
+#[derive(Debug, Default)]
+pub(crate) struct Claims {
     taken: Mutex<Taken>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Taken {
     outputs: HashSet<Identity>,
     /// True if the directory finds a name in any letter case, once that is known.
@@ -53,7 +53,7 @@ impl Claims {
     ) -> Result<bool, FileError> {
         let mut taken = self.lock();
         let there = Identity::of_name(directory, name)?;
-        if there.is_some_and(|there| taken.outputs.contains(&there) || taken.has(name)) {
+        if there.is_some_and(|there| taken.has_output(there, name)) {
             return Err(FileError::SameName(shown(name).to_string()));
         }
         let output = publish()?;
@@ -62,7 +62,32 @@ impl Claims {
         Ok(there.is_some())
     }
 
-    /// Claims an output of an earlier run.
+    /// Notes an output with a name that nothing had before.
+    fn note(&self, directory: BorrowedFd<'_>, name: &OsStr, output: Identity) {
+        let mut taken = self.lock();
+        taken.outputs.insert(output);
+        taken.add(directory, name);
+    }
+
+    /// The error for a name that is taken: perhaps by an output of this run.
+    pub(super) fn explain(
+        &self,
+        directory: BorrowedFd<'_>,
+        name: &OsStr,
+        error: FileError,
+    ) -> FileError {
+        let there = || Identity::of_name(directory, name).ok().flatten();
+        match error {
+            FileError::Exists(_) | FileError::Taken(_)
+                if there().is_some_and(|there| self.lock().has_output(there, name)) =>
+            {
+                FileError::SameName(shown(name).to_string())
+            }
+            error => error,
+        }
+    }
+
+    /// Claims an output of an earlier run, or a directory that two sources could share.
     ///
     /// # Errors
     /// When another source already has it.
@@ -103,6 +128,11 @@ impl Claims {
 }
 
 impl Taken {
+    /// Returns whether a name leads to an output of this run, which is there.
+    fn has_output(&self, there: Identity, name: &OsStr) -> bool {
+        self.outputs.contains(&there) || self.has(name)
+    }
+
     fn has(&self, name: &OsStr) -> bool {
         !self.names.is_empty() && self.names.contains(&in_small_letters(name))
     }
@@ -162,20 +192,27 @@ impl TreeWork<'_> {
     /// Gives an output its name; returns whether it has replaced another file.
     pub(super) fn publish_output(&self, finished: &Finished) -> Result<bool, FileError> {
         let Finished { directory, output, target, .. } = finished;
-        // If nothing is replaced and nothing is skipped, no name is ever taken twice.
-        let (true, Some(into)) = (self.minds_names(), &directory.target) else {
+        let Some(into) = &directory.target else {
             return output.publish(self.outputs).map(|()| false);
         };
-        directory.claims.publish(into.as_fd(), target, || {
+        let (claims, into) = (&directory.claims, into.as_fd());
+        let publish = || {
             let identity = Identity::of_open(output.as_fd())?;
             output.publish(self.outputs)?;
             // Some file systems give a file another number with each name.
             let named = match output.has_its_mode() {
                 true => None,
-                false => Identity::of_name(into.as_fd(), target)?,
+                false => Identity::of_name(into, target)?,
             };
             Ok(named.unwrap_or(identity))
-        })
+        };
+        if self.minds_names() {
+            return claims.publish(into, target, publish);
+        }
+        // If nothing is replaced and nothing is skipped, no name is ever taken twice.
+        let output = publish().map_err(|error| claims.explain(into, target, error))?;
+        claims.note(into, target, output);
+        Ok(false)
     }
 
     /// Refuses a name that would be mistaken for, or replace, one of Evener's own files: an

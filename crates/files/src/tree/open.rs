@@ -104,7 +104,7 @@ impl Objects for TreeWork<'_> {
         let create = || self.outputs.create(target.clone(), &item.target, at_first);
         let file = Arc::new(self.in_target(directory, create).map_err(&named)?);
         if source.length() > LONG {
-            self.refuse_existing(target, item)?;
+            self.refuse_existing(directory, target, item)?;
         }
         let granted = self.metadata.settle(inherited, file.as_fd().as_fd(), source.status());
         let granted = granted.map_err(&named)?;

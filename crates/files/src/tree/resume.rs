@@ -144,10 +144,16 @@ impl TreeWork<'_> {
     }
 
     /// Refuses early what publishing would refuse after all the work.
-    pub(super) fn refuse_existing(&self, target: &Made, item: &Item) -> Result<(), FileError> {
+    pub(super) fn refuse_existing(
+        &self,
+        directory: &Directory,
+        target: &Made,
+        item: &Item,
+    ) -> Result<(), FileError> {
         let exists = statat(target, &item.target, AtFlags::SYMLINK_NOFOLLOW).is_ok();
         if exists && !self.outputs.replaces() {
-            return Err(self.outputs.taken(target.as_fd(), &item.target));
+            let error = self.outputs.taken(target.as_fd(), &item.target);
+            return Err(directory.claims.explain(target.as_fd(), &item.target, error));
         }
         Ok(())
     }
