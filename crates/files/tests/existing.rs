@@ -66,6 +66,47 @@ fn resuming_under_another_key_leaves_no_file_out() {
     }
 }
 
+#[test]
+fn resuming_replaces_no_output_of_a_source_that_is_gone() {
+    let removing = options().with(|it| it.tree.remove_source = true);
+    let resuming = removing.clone().with(|it| it.tree.existing = Existing::resume());
+    let time = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
+    for ([keys, fresh], length) in
+        pairs().into_iter().flat_map(|keys| [(keys.clone(), 5), (keys, 900_000)])
+    {
+        let home = home();
+        let [one, two, sealed, both] =
+            ["one", "two", "sealed", "both"].map(|name| home.path().join(name));
+        for (plain, byte) in [(&one, b'1'), (&two, b'2')] {
+            fs::create_dir(plain).unwrap();
+            fs::write(plain.join("file"), vec![byte; length]).unwrap();
+            fs::File::open(plain.join("file")).unwrap().set_modified(time).unwrap();
+        }
+        assert!(run(Operation::Encrypt, &keys, &two, &both, &options()).is_success());
+        fs::copy(one.join("file"), home.path().join("copy")).unwrap();
+        assert!(run(Operation::Encrypt, &keys, &one, &sealed, &removing).is_success());
+        let refused = |operation, keys: &KeyRing, from: &Path, to: &Path, options: &Options| {
+            let report = run(operation, keys, from, to, options);
+            assert_eq!((report.files, report.failures.len()), (0, 1), "{report:?}");
+            report.failures[0].error.clone()
+        };
+        let error = refused(Operation::Encrypt, &keys, &two, &sealed, &resuming);
+        assert!(matches!(error, FileError::SameName(_)), "{error}");
+        // A key that was made for this run opens no earlier output.
+        let key_is_fresh = resuming.clone().with(|it| it.tree.program.key_is_fresh = true);
+        let error = refused(Operation::Encrypt, &fresh, &two, &sealed, &key_is_fresh);
+        assert!(matches!(error, FileError::SameName(_) | FileError::OtherKey(_)), "{error}");
+        // Its own output is made again.
+        assert!(run(Operation::Encrypt, &keys, &two, &both, &resuming).is_success());
+
+        let back = home.path().join("back");
+        assert!(run(Operation::Decrypt, &keys, &sealed, &back, &removing).is_success());
+        let error = refused(Operation::Decrypt, &keys, &both, &back, &resuming);
+        assert!(matches!(error, FileError::SameName(_)), "{error}");
+        assert_eq!(fs::read(back.join("file")).unwrap(), vec![b'1'; length]);
+    }
+}
+
 /// The content of a report except times and sums.
 fn told(report: &Report) -> (u64, u64, u64, u64, Vec<String>, Vec<String>) {
     let failures = report.failures.iter().map(ToString::to_string).collect();

@@ -24,7 +24,7 @@ use crate::Operation;
 use crate::Refusal::{self, OutputDirectoryMoved, SourceDirectoryMoved};
 use crate::identity::{Identity, permissions};
 use crate::location::Location;
-use crate::seal::{Blob, Done, Workspace, compare};
+use crate::seal::{Blob, Done, Workspace};
 use crate::{FileError, Report};
 
 /// The directories visited, whose metadata is set when everything in them is done.
@@ -99,8 +99,8 @@ impl TreeWork<'_> {
             output.file.set_length(done.length).map_err(&named)?;
         }
         if self.options.remove_source {
-            let reference = self.run.reference.as_deref();
-            compare(self.operation, done, &output, reference, workspace)?;
+            self.compare_with(done, &output, workspace)?;
+            self.compare_with_existing(done, workspace)?;
         }
         let TreeOutput { file, created, granted, .. } = output;
         let (from, into) = (source.as_fd(), file.as_fd());

@@ -16,7 +16,10 @@ use super::work::TreeWork;
 use crate::Operation;
 use crate::identity::{FileState, Identity, status_of_name_now};
 use crate::naming::refuse_special;
-use crate::seal::{Blob, ReadAt, Room, SegmentError, bytes_to_know, check_key};
+use crate::seal::{
+    Blob, Done, Prepared, ReadAt, Room, SegmentError, Segments, Workspace, bytes_to_know,
+    bytes_to_prepare, check_key, compare, prepare_sealed,
+};
 use crate::source::Source;
 use crate::{FileError, Refusal};
 
@@ -141,6 +144,60 @@ impl TreeWork<'_> {
         let beginning = beginning.ok_or(FileError::Memory { needed: length.saturating_mul(2) })?;
         sealed.read_exact_at(beginning, 0)?;
         check_key(self.keys, beginning, sealed.length(), scratch, worker)
+    }
+
+    /// Refuses to replace an output of the right size and time that another source has made, which
+    /// may be gone: it has other content.
+    pub(super) fn compare_with_existing(
+        &self,
+        done: &Done<'_, Self>,
+        workspace: &mut Workspace,
+    ) -> Result<(), FileError> {
+        let (name, existing) = (&done.item.target, &self.options.existing);
+        let Some(target) = done.group.target.as_deref() else { return Ok(()) };
+        let is_there = Identity::of_name(target, name)?.is_some();
+        if !is_there || !existing.resumes() || existing.overwrites() {
+            return Ok(());
+        }
+        let there = Source::open(target.as_fd(), name, false)?;
+        let compared = match self.operation {
+            Operation::Encrypt => self.compare_with_sealed(done, &there, workspace),
+            _ if there.length() != done.length => Err(FileError::NotVerified),
+            _ => self.compare_with(done, &there, workspace),
+        };
+        compared.map_err(|error| match error {
+            FileError::NotVerified => FileError::SameName(shown(name).to_string()),
+            FileError::Format(_) => FileError::OtherKey(shown(name).to_string()),
+            error => error,
+        })
+    }
+
+    fn compare_with_sealed(
+        &self,
+        done: &Done<'_, Self>,
+        sealed: &Source,
+        workspace: &mut Workspace,
+    ) -> Result<(), FileError> {
+        let beginning = sealed.beginning(bytes_to_prepare(self.keys))?;
+        let (length, scratch) = (sealed.length(), &mut workspace.output);
+        let reference = self.run.reference.as_deref().ok_or(FileError::NotVerified)?;
+        let worker = &mut Worker::new(reference, 0);
+        let prepared = prepare_sealed(self.keys, &beginning, length, scratch, worker);
+        let Prepared { cipher, layout, .. } = prepared.map_err(|error| match error {
+            SegmentError::File(error) => error,
+            SegmentError::Engine(error) => error.into(),
+        })?;
+        let segments = &Segments::new(layout, cipher.geometry(), workspace.input.len())?;
+        self.compare_with(&Done { cipher: &cipher, segments, ..*done }, sealed, workspace)
+    }
+
+    pub(super) fn compare_with(
+        &self,
+        done: &Done<'_, Self>,
+        output: &impl ReadAt,
+        workspace: &mut Workspace,
+    ) -> Result<(), FileError> {
+        compare(self.operation, done, output, self.run.reference.as_deref(), workspace)
     }
 
     /// Refuses early what publishing would refuse after all the work.
