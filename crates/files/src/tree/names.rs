@@ -7,6 +7,7 @@
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use evener_core::{IgnorePoison, WipedBuffer, shown};
@@ -30,6 +31,8 @@ use crate::{FileError, Refusal};
 #[derive(Debug, Default)]
 pub(crate) struct Claims {
     taken: Mutex<Taken>,
+    /// True if the directory was swept.
+    swept: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -43,6 +46,11 @@ struct Taken {
 }
 
 impl Claims {
+    /// Returns whether the directory is yet to be swept of the unfinished files of killed runs.
+    pub(super) fn begin_sweep(&self) -> bool {
+        !self.swept.swap(true, Ordering::Relaxed)
+    }
+
     /// Gives an output its name by `publish`, unless another output of this run has that name. Only
     /// one thread at a time does so in a directory. Returns whether another file had the name.
     pub(super) fn publish(

@@ -103,6 +103,10 @@ impl Objects for TreeWork<'_> {
         let named = self.named(directory, item);
         let create = || self.outputs.create(target.clone(), &item.target, at_first);
         let file = Arc::new(self.in_target(directory, create).map_err(&named)?);
+        if !file.has_its_mode() {
+            // Here, killed runs leave their unfinished files.
+            let _ = self.sweep_target(directory);
+        }
         if source.length() > LONG {
             self.refuse_existing(directory, target, item)?;
         }

@@ -88,8 +88,10 @@ impl<'a> TreeWork<'a> {
         match endpoints {
             Endpoints::File { directory, item, .. } => {
                 self.record.fed(1);
-                // A directory that can't be read may still be written to.
-                let _ = self.sweep_target(directory);
+                if self.may_find_outputs() {
+                    // A directory that can't be read may still be written to.
+                    let _ = self.sweep_target(directory);
+                }
                 feed.push(directory.clone(), vec![item.clone()]);
             }
             Endpoints::Tree { root, .. } => self.walk(root, feed),
