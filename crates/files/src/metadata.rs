@@ -100,7 +100,7 @@ impl Metadata {
     }
 
     /// Gives an output the times of its source, if the file system sets times.
-    fn set_times(&self, output: BorrowedFd<'_>, status: &Stat) -> Result<(), FileError> {
+    pub(crate) fn set_times(&self, output: BorrowedFd<'_>, status: &Stat) -> Result<(), FileError> {
         futimens(output, &times(status))
             .or_else(|errno| self.unkept.times.forgive(errno))
             .map_err(FileError::system("set its times"))
@@ -157,10 +157,6 @@ impl Metadata {
             && Uid::from_raw(there.st_uid) == geteuid();
         let access = Mode::from_raw_mode(0o777);
         let is_finished = has_owner && before == wanted;
-        if self.owner && is_finished {
-            // A run that was stopped has already given it its owner.
-            self.set_times(output, status)?;
-        }
         if !is_as_made || !has_owner || !before.contains(wanted & access) {
             return Ok(is_finished);
         }
@@ -170,7 +166,6 @@ impl Metadata {
         if before != wanted {
             self.set_mode(output, wanted)?;
         }
-        self.set_times(output, status)?;
         // Access lists may admit others.
         self.has_xattrs(source, output)
     }

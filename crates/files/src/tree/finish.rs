@@ -11,6 +11,7 @@ use std::thread;
 use evener_core::IgnorePoison;
 use evener_pipeline::Courtesy;
 use rustix::fs::{Mode, Stat, fstat};
+use rustix::process::geteuid;
 
 use super::commit::Finished;
 use super::descent::{Descent, Ways, most_open};
@@ -170,14 +171,14 @@ impl TreeWork<'_> {
         }
     }
 
-    /// Sets the mode, times and so on of every target directory that this run has made; with
-    /// `Existing::Resume` also of those that an interrupted run may have made, and with
-    /// `Existing::Update` of all. `path` is the user's name for the target.
+    /// Sets the mode, times and so on of every target directory that this run has made. If outputs
+    /// of earlier runs are expected, also of the directories that an interrupted run may have made,
+    /// and with `Existing::Update` of all. `path` is the user's name for the target.
     fn finish_directories(&self, root: &Directory, path: &Path) {
         let visited = self.directories.visited.lock().ignore_poison();
         let is_concerned = |directory: &&Visited| {
             let is_new = directory.target.is_some_and(|(_, is_new)| is_new);
-            self.options.existing.resumes() || self.options.existing.updates() || is_new
+            self.may_find_outputs() || is_new
         };
         let finish = |ways: &mut Option<Ways<'_>>, directory: &&Visited| {
             let (Some(Ways { sources, targets }), below) = (ways, &directory.location) else {
@@ -245,6 +246,11 @@ impl TreeWork<'_> {
         }
         if self.options.existing.updates() && !is_root {
             return self.metadata.renew(source, status, output, granted);
+        }
+        // With owners, a run that was stopped may have given it its own already.
+        let is_given = self.metadata.owner && self.metadata.has_owner(status, &there);
+        if !has_time_of(&there, status) && (there.st_uid == geteuid().as_raw() || is_given) {
+            self.metadata.set_times(output, status)?;
         }
         let is_finished = self.metadata.apply_to_unfinished(source, status, output)?;
         // The root of an updated tree keeps its mode: the user may have made it.
