@@ -83,7 +83,7 @@ pub enum Refusal {
     #[error("there is no directory `{0}`")]
     MissingDirectory(String),
     /// The target is a dangling symbolic link.
-    #[error("is a symbolic link to what is not there; name the file itself")]
+    #[error("is a symbolic link to what is not there; name the output itself")]
     Dangling,
     /// The path leads to this file of a stranger in a common directory such as /tmp.
     #[error(

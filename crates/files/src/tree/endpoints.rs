@@ -112,7 +112,10 @@ fn find_target(
     (metadata, options): (&Metadata, &TreeOptions),
 ) -> Result<Option<Made>, FileError> {
     let target = &match options.program.shared.is_some() {
-        false => behind_links(target)?,
+        false => {
+            refuse_dangling(target)?;
+            behind_links(target)?
+        }
         true => without_link(target)?,
     };
     refuse_nested(source, (status, opened), target)?;

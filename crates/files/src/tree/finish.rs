@@ -1,6 +1,7 @@
 //! The end of a file, and the end of the operation.
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
@@ -10,7 +11,7 @@ use std::thread;
 
 use evener_core::IgnorePoison;
 use evener_pipeline::Courtesy;
-use rustix::fs::{Mode, Stat, fstat};
+use rustix::fs::{Mode, Stat, fchmod, fstat};
 use rustix::process::geteuid;
 
 use super::commit::Finished;
@@ -23,7 +24,7 @@ use super::resume::has_time_of;
 use super::work::TreeWork;
 use crate::Operation;
 use crate::Refusal::{self, OutputDirectoryMoved, SourceDirectoryMoved};
-use crate::identity::{Identity, permissions};
+use crate::identity::{Identity, permissions, status_now};
 use crate::location::Location;
 use crate::seal::{Blob, Done, Workspace};
 use crate::{FileError, Report};
@@ -134,6 +135,7 @@ impl TreeWork<'_> {
             }
             if let (Some(delete), Some(target)) = (self.options.existing.delete(), target) {
                 self.delete_orphans(root, target, &delete.agree);
+                self.make_late_symlinks(root);
             }
             self.tell_of_mounts(target.unwrap_or(Path::new("")));
             if self.minds_names() {
@@ -254,7 +256,7 @@ impl TreeWork<'_> {
         }
         let is_finished = self.metadata.apply_to_unfinished(source, status, output)?;
         // The root of an updated tree keeps its mode: the user may have made it.
-        if !is_finished && !self.options.existing.updates() {
+        if !is_finished && !self.options.existing.updates() && self.keeps_modes(output) {
             let mut reason = "its output directory was there before with another mode, owner or \
                               access list, which it keeps"
                 .to_owned();
@@ -264,6 +266,28 @@ impl TreeWork<'_> {
             self.record.notice(&location.path(), reason);
         }
         Ok(())
+    }
+}
+
+impl TreeWork<'_> {
+    /// Returns whether the file system of a directory sets modes. Tries it with a file that never
+    /// gets its name.
+    fn keeps_modes(&self, directory: BorrowedFd<'_>) -> bool {
+        let unkept = &self.metadata.unkept.modes;
+        if unkept.is_noted() {
+            return false;
+        }
+        let Ok(trial) = self.outputs.create(directory, OsStr::new("trial"), Mode::RUSR) else {
+            return true;
+        };
+        // No mount gives this mode to all of its files.
+        let wanted = Mode::RUSR | Mode::WUSR | Mode::XGRP;
+        let _ = fchmod(trial.as_fd(), wanted);
+        let keeps = status_now(trial.as_fd()).is_ok_and(|there| permissions(&there) == wanted);
+        if !keeps {
+            unkept.note();
+        }
+        keeps
     }
 }
 

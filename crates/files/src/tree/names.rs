@@ -12,16 +12,17 @@ use std::sync::{Mutex, MutexGuard};
 
 use evener_core::{IgnorePoison, WipedBuffer, shown};
 use evener_keys::is_wrapped_key_name;
-use rustix::fs::{AtFlags, statat};
+use rustix::fs::{AtFlags, Stat, statat};
 use rustix::io::Errno;
 
 use super::commit::Finished;
 use super::directory::{Directory, Item, open_directory};
 use super::mounts::MOUNT_LIST;
+use super::resume::has_time_of;
 use super::work::TreeWork;
 use crate::Operation;
 use crate::entries::any_entry;
-use crate::identity::Identity;
+use crate::identity::{Identity, status_of_name_now};
 use crate::seal::{Blob, ReadAt};
 use crate::source::{Source, read_exact_at};
 use crate::temporary::refuse_temporary;
@@ -207,10 +208,9 @@ impl TreeWork<'_> {
         let publish = || {
             let identity = Identity::of_open(output.as_fd())?;
             output.publish(self.outputs)?;
-            // Some file systems give a file another number with each name.
             let named = match output.has_its_mode() {
                 true => None,
-                false => Identity::of_name(into, target)?,
+                false => self.settle_named(finished, into)?,
             };
             Ok(named.unwrap_or(identity))
         };
@@ -221,6 +221,27 @@ impl TreeWork<'_> {
         let output = publish().map_err(|error| claims.explain(into, target, error))?;
         claims.note(into, target, output);
         Ok(false)
+    }
+
+    /// The identity of an output that had a temporary name: some file systems give a file another
+    /// number with each name, and some another time, which is set again.
+    fn settle_named(
+        &self,
+        finished: &Finished,
+        into: BorrowedFd<'_>,
+    ) -> Result<Option<Identity>, FileError> {
+        let Finished { source, output, target, .. } = finished;
+        let there = || status_of_name_now(into, &**target).ok();
+        let has_time = |there: &Stat| has_time_of(there, source.status());
+        let Some(named) = there() else { return Identity::of_name(into, target) };
+        if !has_time(&named) {
+            // It is stored all the same.
+            let _ = self.metadata.set_times(output.as_fd(), source.status());
+            if !there().as_ref().is_some_and(has_time) {
+                self.metadata.unkept.times.note();
+            }
+        }
+        Ok(Some(Identity::of(&named)))
     }
 
     /// Refuses a name that would be mistaken for, or replace, one of Evener's own files: an
