@@ -167,7 +167,9 @@ impl TreeWork<'_> {
         };
         compared.map_err(|error| match error {
             FileError::NotVerified => FileError::SameName(shown(name).to_string()),
-            FileError::Format(_) => FileError::OtherKey(shown(name).to_string()),
+            FileError::Format(_) | FileError::Rejected { .. } => {
+                FileError::OtherKey(shown(name).to_string())
+            }
             error => error,
         })
     }
