@@ -152,11 +152,16 @@ impl Metadata {
         let (before, wanted) = (permissions(&there), self.wanted_mode(status));
         let has_owner =
             !self.owner || (there.st_uid, there.st_gid) == (status.st_uid, status.st_gid);
+        let is_own = Uid::from_raw(there.st_uid) == geteuid();
         // New directories below one with this bit have it too.
-        let is_as_made = before & !(Mode::SGID | Mode::SVTX) == self.directory_mode(status)
-            && Uid::from_raw(there.st_uid) == geteuid();
+        let is_as_made =
+            before & !(Mode::SGID | Mode::SVTX) == self.directory_mode(status) && is_own;
         let access = Mode::from_raw_mode(0o777);
         let is_finished = has_owner && before == wanted;
+        if is_finished && (is_own || self.owner) {
+            // A run that was stopped has already given it its owner, or its mode.
+            self.set_times(output, status)?;
+        }
         if !is_as_made || !has_owner || !before.contains(wanted & access) {
             return Ok(is_finished);
         }
@@ -166,6 +171,7 @@ impl Metadata {
         if before != wanted {
             self.set_mode(output, wanted)?;
         }
+        self.set_times(output, status)?;
         // Access lists may admit others.
         self.has_xattrs(source, output)
     }

@@ -156,7 +156,7 @@ pub struct ForProgram {
     /// [`Existing::Resume`] can't check their headers.
     pub key_is_fresh: bool,
     /// True if the caller has just made the target directory, which then gets the source's mode.
-    /// Other existing directories keep their mode and owner.
+    /// Other existing directories keep their mode, owner and times.
     pub target_is_new: bool,
     /// The directory that several sources go to. A tree's target in it may not be a symbolic link
     /// to a directory, unlike one that a user has named: no link is followed at its last name, as

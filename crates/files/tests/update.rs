@@ -572,7 +572,8 @@ fn a_link_takes_the_place_of_a_directory_that_was_deleted() {
     fs::create_dir_all(plain.join("x/deep")).unwrap();
     fs::write(plain.join("x/deep/file"), "in it").unwrap();
     fs::write(plain.join("y"), "y").unwrap();
-    let encrypt = |options| run(Operation::Encrypt, &cobblestone(), &plain, &sealed, options);
+    let encrypt =
+        |options: &Options| run(Operation::Encrypt, &cobblestone(), &plain, &sealed, options);
     encrypt(&options());
     fs::remove_dir_all(plain.join("x")).unwrap();
     symlink("y", plain.join("x")).unwrap();

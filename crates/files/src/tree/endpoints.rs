@@ -113,8 +113,9 @@ fn find_target(
 ) -> Result<Option<Made>, FileError> {
     let target = &match options.program.shared.is_some() {
         false => {
+            let behind = behind_links(target)?;
             refuse_dangling(target)?;
-            behind_links(target)?
+            behind
         }
         true => without_link(target)?,
     };

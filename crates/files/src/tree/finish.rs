@@ -12,7 +12,6 @@ use std::thread;
 use evener_core::IgnorePoison;
 use evener_pipeline::Courtesy;
 use rustix::fs::{Mode, Stat, fchmod, fstat};
-use rustix::process::geteuid;
 
 use super::commit::Finished;
 use super::descent::{Descent, Ways, most_open};
@@ -249,14 +248,10 @@ impl TreeWork<'_> {
         if self.options.existing.updates() && !is_root {
             return self.metadata.renew(source, status, output, granted);
         }
-        // With owners, a run that was stopped may have given it its own already.
-        let is_given = self.metadata.owner && self.metadata.has_owner(status, &there);
-        if !has_time_of(&there, status) && (there.st_uid == geteuid().as_raw() || is_given) {
-            self.metadata.set_times(output, status)?;
-        }
         let is_finished = self.metadata.apply_to_unfinished(source, status, output)?;
-        // The root of an updated tree keeps its mode: the user may have made it.
-        if !is_finished && !self.options.existing.updates() && self.keeps_modes(output) {
+        // The root of an updated tree keeps its mode, and so does any directory where outputs are
+        // replaced: the user may have made it.
+        if !is_finished && self.options.existing.resumes() && self.keeps_modes(output) {
             let mut reason = "its output directory was there before with another mode, owner or \
                               access list, which it keeps"
                 .to_owned();
