@@ -12,6 +12,7 @@ programs_of() {
         bindfs*) echo bindfs ;;
         mergerfs) echo mergerfs ;;
         exfat*) echo mkfs.exfat mount.exfat-fuse ;;
+        ntfs_ignore_case) echo mkntfs lowntfs-3g ;;
         ntfs*) echo mkntfs ntfs-3g ;;
         vfat*) echo mkfs.vfat fusefat ;;
         rclone) echo rclone ;;
@@ -75,6 +76,12 @@ mount_ntfs() {
 }
 # With modes of its own for each file.
 mount_ntfs_permissions() { mount_ntfs "$1" "$2" -o permissions; }
+# With names that are the same in capital and small letters.
+mount_ntfs_ignore_case() {
+    truncate -s 16M "$2/image"
+    mkntfs --force --fast --quiet "$2/image"
+    lowntfs-3g -o ignore_case "$2/image" "$1"
+}
 mount_ntfs_private() { mount_ntfs "$1" "$2" -o "umask=077,uid=$(id -u)"; }
 
 mount_vfat() {

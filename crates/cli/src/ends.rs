@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs::{self, DirEntry, File};
 use std::io::{self, IsTerminal, Seek};
 use std::os::fd::AsFd;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use evener::keys::{KeyFile, PipeHead};
@@ -311,15 +311,30 @@ fn refuse_no_directory(target: &Path) -> Result<(), Trouble> {
 /// Refuses a target inside the source before anything is made there.
 pub(crate) fn refuse_inside(source: &Path, target: &Path) -> Result<(), Trouble> {
     let there = if target.exists() { target } else { directory_of(target) };
-    // A path that can't be resolved is rejected later, with the reason.
-    let (Ok(there), Ok(root)) = (fs::canonicalize(there), fs::canonicalize(source)) else {
-        return Ok(());
-    };
-    if !there.starts_with(root) {
+    if !holds(source, there) {
         return Ok(());
     }
     let error = Refusal::InsideSource(shown(source).to_string()).into();
     Err(Failure { path: target.to_owned(), error }.into())
+}
+
+/// Returns whether a directory is what a path leads to, or contains it, under whatever name. A path
+/// that can't be resolved is rejected later, with the reason.
+fn holds(directory: &Path, path: &Path) -> bool {
+    let itself = fs::metadata(directory);
+    itself.is_ok_and(|itself| with_those_above(path).contains(&identity(&itself)))
+}
+
+/// The identities of what a path leads to, and of all directories that contain it.
+pub(crate) fn with_those_above(path: &Path) -> Vec<(u64, u64)> {
+    let resolved = fs::canonicalize(path);
+    let all = resolved.iter().flat_map(|path| path.ancestors());
+    all.filter_map(|path| fs::metadata(path).ok()).map(|found| identity(&found)).collect()
+}
+
+/// The device and the inode of a file.
+pub(crate) fn identity(file: &fs::Metadata) -> (u64, u64) {
+    (file.dev(), file.ino())
 }
 
 /// Removes a directory and its subdirectories, as far as they hold nothing else.

@@ -58,7 +58,7 @@ impl Plan {
         let evener = evener.with_options(|options| {
             options.run.control = control.clone();
             // In a shared directory other users can exchange names.
-            options.tree.program.target_is_no_link = route.is_shared();
+            options.tree.program.shared = route.shared_target();
             applied = apply(options);
             given.base64 = options.stream.base64.is_some();
             follows_links = options.tree.follow_symlinks;

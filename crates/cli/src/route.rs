@@ -1,20 +1,22 @@
 //! Sources and targets: one source, or several that go to one directory.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
+use std::iter::repeat;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use evener::format::Recipe;
-use evener::program::takes_a_stream;
+use evener::program::{SharedTarget, takes_a_stream};
 use evener::{
-    Failure, KeyRing, Operation, Report, SealedNames, Total, is_wrapped_key, wrapped_key_name,
+    Failure, KeyRing, Operation, Refusal, Report, SealedNames, Total, is_wrapped_key,
+    wrapped_key_name,
 };
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
-use crate::ends::{Ends, Head, Place, directory_of, refuse_inside};
+use crate::ends::{Ends, Head, Place, directory_of, identity, refuse_inside, with_those_above};
 use crate::keys::{Intent, KeyPlace, Keyholder, opening};
 use crate::options::{Format, OpeningKeys, Telling};
 use crate::trouble::{Trouble, shown};
@@ -108,7 +110,9 @@ impl Route {
             return Err(Trouble::usage("the sources are wrapped keys, and nothing else is there"));
         }
         let keys = keys.into_iter().map(PathBuf::from).collect();
-        Ok(Route { ends, shared: Some(shared), new, keys })
+        let route = Route { ends, shared: Some(shared), new, keys };
+        route.refuse_replacing(operation, names)?;
+        Ok(route)
     }
 
     /// The wrapped keys among the sources, which open the others.
@@ -141,9 +145,46 @@ impl Route {
         (held.is_dir() && !is_own).then_some((held, &**source))
     }
 
-    /// Returns whether sources go into one directory under their own names.
-    pub(crate) fn is_shared(&self) -> bool {
-        self.shared.is_some()
+    /// The directory into which sources go under their own names, for the options of their run.
+    pub(crate) fn shared_target(&self) -> Option<SharedTarget> {
+        let mut target = SharedTarget::default();
+        self.sources().for_each(|source| target.sources.add(source));
+        self.shared.is_some().then_some(target)
+    }
+
+    /// Refuses outputs that could replace a source before it is read, as those of `* ./` would.
+    fn refuse_replacing(&self, operation: Operation, names: &SealedNames) -> Result<(), Trouble> {
+        let with_those_above = |source| with_those_above(source).into_iter().zip(repeat(source));
+        let sources: HashMap<_, _> = self.sources().flat_map(with_those_above).collect();
+        // A link in an output's place is neither followed nor replaced.
+        let source_at = |output: &Path| {
+            let there = fs::symlink_metadata(output).ok()?;
+            sources.get(&identity(&there))
+        };
+        for Ends { source, target, source_is_tree, .. } in &self.ends {
+            let (Place::Path(source), Some(Place::Path(target))) = (source, target) else {
+                continue;
+            };
+            let refused = match output_of(operation, source, names) {
+                _ if *source_is_tree => source_at(target)
+                    .map(|other| (target, Refusal::AroundSource(shown(other).to_string()))),
+                Some(output) => source_at(&target.join(&output)).map(|_| {
+                    (source, Refusal::ReplacesSource(shown(Path::new(&output)).to_string()))
+                }),
+                None => None,
+            };
+            if let Some((path, refusal)) = refused {
+                return Err(Failure { path: path.clone(), error: refusal.into() }.into());
+            }
+        }
+        Ok(())
+    }
+
+    fn sources(&self) -> impl Iterator<Item = &Path> {
+        self.ends.iter().filter_map(|ends| match &ends.source {
+            Place::Path(path) => Some(&**path),
+            Place::Pipe => None,
+        })
     }
 
     /// Returns whether outputs get names that follow from those of their sources.
@@ -290,6 +331,15 @@ pub(crate) fn do_each<'r>(
         }
     }
     Ok(whole)
+}
+
+/// The name of a single file's output in a directory; `None` if it has none.
+fn output_of(operation: Operation, source: &Path, names: &SealedNames) -> Option<OsString> {
+    let name = source.file_name()?;
+    match operation {
+        Operation::Encrypt => Some(names.seal(name)),
+        Operation::Decrypt | Operation::Verify => names.open(name).ok(),
+    }
 }
 
 /// The directory that several sources go to.

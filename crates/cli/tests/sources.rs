@@ -178,3 +178,55 @@ fn a_link_in_the_shared_directory_leads_nothing_elsewhere() {
     fixture.expect(0, &["encrypt", "-q", "-k", "my.key", "tree", "more", "named/"]);
     assert_eq!(fixture.names("store"), ["more", "tree"]);
 }
+
+#[test]
+fn no_output_replaces_a_source_of_the_run() {
+    let fixture = Fixture::new();
+    let made = fixture.shell(
+        "mkdir -p w/m T/sub d/T/sub out && cd w && echo one >a && echo precious >a.enc && \
+         echo two >b && ln a.enc m/hard && ln -s a.enc soft && cd .. && \
+         echo new >T/sub/x && echo precious >d/T/sub/x.enc && echo plain >z && \
+         for i in 1 2; do $evener encrypt -qk my.key --overwrite z out/z.enc; done && \
+         $evener encrypt -qk my.key out/z.enc z.enc.enc",
+    );
+    assert_eq!(made.status, Some(0), "{}", made.messages);
+    let replaced = "would replace a source of this run";
+    let around = "so an output could replace a source";
+    for (line, told) in [
+        ("encrypt a a.enc ./", replaced),
+        ("encrypt a.enc a ./", replaced),
+        ("encrypt a ../w/./a.enc ../w", replaced),
+        ("encrypt a soft ./", replaced),
+        ("encrypt a m/hard ./", replaced),
+        ("encrypt --remove-source a* ./", replaced),
+        ("encrypt ../T ../d/T/sub ../d/", around),
+        ("encrypt --remove-source ../d/T/sub ../T ../d/", around),
+        ("encrypt ../T ../d/T/sub/x.enc ../d/", around),
+        ("decrypt ../z.enc.enc ../out/z.enc ../out/", replaced),
+    ] {
+        for how in ["", "--overwrite", "--resume", "--update", "--overwrite -n", "--update -n"] {
+            if how.starts_with("--update") && line.contains("remove-source") {
+                continue;
+            }
+            let (operation, rest) = line.split_once(' ').unwrap();
+            let line = format!("cd w && $evener {operation} -k ../my.key {how} {rest}");
+            let ended = fixture.shell(&line);
+            assert_eq!(ended.status, Some(2), "{line}: {}", ended.messages);
+            assert!(ended.messages.contains(told), "{line}: {}", ended.messages);
+        }
+    }
+    assert_eq!(fixture.names("w"), ["a", "a.enc", "b", "m", "soft"]);
+    assert_eq!(fixture.names("out"), ["z.enc"]);
+    for kept in ["w/a.enc", "d/T/sub/x.enc"] {
+        assert_eq!(fs::read_to_string(fixture.path(kept)).unwrap(), "precious\n");
+    }
+    // A tree's output can have the place of a source that lies elsewhere too.
+    let line = "ln d/T/sub/x.enc hard && $evener encrypt -k my.key --overwrite T hard d/";
+    let ended = fixture.shell(line);
+    assert_eq!(ended.status, Some(1), "{}", ended.messages);
+    assert!(ended.messages.contains(replaced), "{}", ended.messages);
+    assert_eq!(fs::read_to_string(fixture.path("d/T/sub/x.enc")).unwrap(), "precious\n");
+    // Other files are replaced as ever.
+    fixture.expect(0, &["encrypt", "-qk", "my.key", "w/a", "w/b", "all/"]);
+    fixture.expect(0, &["encrypt", "-qk", "my.key", "--overwrite", "w/a", "w/b", "all/"]);
+}

@@ -130,7 +130,7 @@ pub mod keys {
 #[doc(hidden)]
 pub mod program {
     pub use evener_core::{Shown, shown, shown_error, shown_json, shown_text};
-    pub use evener_files::{has_files, refuse_planted, takes_a_stream};
+    pub use evener_files::{SharedTarget, has_files, refuse_planted, takes_a_stream};
     pub use evener_keys::{check_secret_file, plain_text};
     pub use evener_pipeline::hurry;
 

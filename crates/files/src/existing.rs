@@ -14,7 +14,8 @@ pub enum Existing {
     Overwrite,
     /// Complete ones are left as they are, and their sources are skipped. An output is complete if
     /// it has the expected size, the source's time and, in formats that show it, the right key. Its
-    /// content is not verified.
+    /// content is not verified. Where sources are removed, it is compared with the source, and made
+    /// again.
     Resume {
         /// Replace outputs that are not complete. Otherwise they are errors.
         overwrite: bool,

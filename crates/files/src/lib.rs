@@ -46,11 +46,11 @@ pub use error::{FileError, SystemError};
 pub use existing::{Agree, Delete, Existing, Update};
 pub use naming::refuse_planted;
 pub use operation::{Operation, OperationError};
-#[doc(hidden)]
-pub use options::ForProgram;
 pub use options::{
     FileOutcome, Listener, RunSettings, StreamOptions, TransferOptions, TreeOptions,
 };
+#[doc(hidden)]
+pub use options::{ForProgram, SharedTarget};
 pub use place::MalformedPath;
 pub use protected::Protected;
 pub use random_access::{RandomAccess, random_access};

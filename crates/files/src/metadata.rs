@@ -113,7 +113,7 @@ impl Metadata {
     }
 
     /// Gives an output the times of its source, if the file system sets times.
-    fn set_times(&self, output: BorrowedFd<'_>, status: &Stat) -> Result<(), FileError> {
+    pub(crate) fn set_times(&self, output: BorrowedFd<'_>, status: &Stat) -> Result<(), FileError> {
         futimens(output, &times(status))
             .or_else(|errno| self.unkept.times.forgive(errno))
             .map_err(FileError::system("set its times"))
@@ -165,13 +165,14 @@ impl Metadata {
         let (before, wanted) = (permissions(&there), self.wanted_mode(status));
         let has_owner =
             !self.owner || (there.st_uid, there.st_gid) == (status.st_uid, status.st_gid);
+        let is_own = Uid::from_raw(there.st_uid) == geteuid();
         // New directories below one with this bit have it too.
-        let is_as_made = before & !(Mode::SGID | Mode::SVTX) == self.directory_mode(status)
-            && Uid::from_raw(there.st_uid) == geteuid();
+        let is_as_made =
+            before & !(Mode::SGID | Mode::SVTX) == self.directory_mode(status) && is_own;
         let access = Mode::from_raw_mode(0o777);
         let is_finished = has_owner && before == wanted;
-        if self.owner && is_finished {
-            // A run that was stopped has already given it its owner.
+        if is_finished && (is_own || self.owner) {
+            // A run that was stopped has already given it its owner, or its mode.
             self.set_times(output, status)?;
         }
         if !is_as_made || !has_owner || !before.contains(wanted & access) {

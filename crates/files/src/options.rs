@@ -9,6 +9,7 @@ use evener_pipeline::costs::Costs;
 use evener_pipeline::policy::MakePolicy;
 use evener_pipeline::{Courtesy, PolicyName, RunOptions};
 
+use crate::tree::Claims;
 use crate::{Base64, Control, Existing, Protected, SealedNames, Selection};
 
 /// Called on a worker's thread for each file as it is done, with its path as the user would write
@@ -157,9 +158,20 @@ pub struct ForProgram {
     /// True if the caller has just made the target directory, which then gets the source's mode.
     /// Other existing directories keep their mode, owner and times.
     pub target_is_new: bool,
-    /// True if a tree's target may not be a symbolic link to a directory, unlike one that a user
-    /// has named: no link is followed at its last name, as for the names below it.
-    pub target_is_no_link: bool,
+    /// The directory that several sources go to. A tree's target in it may not be a symbolic link
+    /// to a directory, unlike one that a user has named: no link is followed at its last name, as
+    /// for the names below it.
+    pub shared: Option<SharedTarget>,
+}
+
+/// For the program `evener`: a directory to which all sources of a run go under their own names.
+#[doc(hidden)]
+#[derive(Clone, Debug, Default)]
+pub struct SharedTarget {
+    /// The sources, none of which an output replaces.
+    pub sources: Protected,
+    /// The outputs of all sources in that directory.
+    pub(crate) claims: Arc<Claims>,
 }
 
 impl RunSettings {

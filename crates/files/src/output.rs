@@ -34,6 +34,8 @@ pub(crate) struct Outputs {
     resumable: bool,
     /// Files that no output may replace.
     protected: Protected,
+    /// The other sources of the run, which no output may replace either.
+    sources: Protected,
     /// True if outputs are encrypted, so that none may replace a wrapped key.
     seals: bool,
     /// True if names were given that the filesystem could not reserve for one file.
@@ -91,11 +93,17 @@ impl Outputs {
             replace,
             resumable,
             protected: protected.clone(),
+            sources: Protected::default(),
             seals: operation == Operation::Encrypt,
             checked: AtomicBool::new(false),
             left: AtomicBool::new(false),
             temporaries: Arc::clone(control.temporaries()),
         }
+    }
+
+    /// Has outputs replace none of these sources.
+    pub(crate) fn sparing(self, sources: Protected) -> Outputs {
+        Outputs { sources, ..self }
     }
 
     /// Notices for the user about the names of outputs.
@@ -106,7 +114,8 @@ impl Outputs {
     }
 
     /// Refuses to replace a key of the operation, or a file that opens it: without them none of its
-    /// outputs can be read. An encrypted file does not replace any wrapped key either.
+    /// outputs can be read. An encrypted file does not replace any wrapped key either, and no
+    /// output another source of the run.
     pub(crate) fn refuse_protected(
         &self,
         directory: BorrowedFd<'_>,
@@ -118,6 +127,9 @@ impl Outputs {
         match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(there) if self.protected.contains(&there) => {
                 Err(Refusal::ReplacesKey(shown(name).to_string()).into())
+            }
+            Ok(there) if self.sources.contains(&there) => {
+                Err(Refusal::ReplacesSource(shown(name).to_string()).into())
             }
             Ok(_) if self.seals && is_wrapped_key_in(directory, name, false) => {
                 Err(Refusal::ReplacesWrappedKey(shown(name).to_string()).into())

@@ -83,7 +83,7 @@ pub enum Refusal {
     #[error("there is no directory `{0}`")]
     MissingDirectory(String),
     /// The target is a dangling symbolic link.
-    #[error("is a symbolic link to what is not there; name the file itself")]
+    #[error("is a symbolic link to what is not there; name the output itself")]
     Dangling,
     /// The path leads to this file of a stranger in a common directory such as /tmp.
     #[error(
@@ -127,6 +127,12 @@ pub enum Refusal {
     /// [`TreeOptions::protected`](crate::TreeOptions::protected).
     #[error("the output `{0}` would replace a key of this operation, or what opens one")]
     ReplacesKey(String),
+    /// The output of this name would replace a source of the same run.
+    #[error(
+        "the output `{0}` would replace a source of this run; choose an output directory apart \
+         from the sources"
+    )]
+    ReplacesSource(String),
     /// The output of this name would replace a wrapped key.
     #[error("the output `{0}` would replace a wrapped key; name another output or suffix")]
     ReplacesWrappedKey(String),

@@ -7,7 +7,7 @@ use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, openat};
 use rustix::io::{Errno, pread, retry_on_intr};
 
 use crate::identity::{FileState, status_now};
-use crate::seal::{Blob, ReadAt};
+use crate::seal::{Blob, ReadAt, ReadBack};
 use crate::{FileError, Refusal};
 
 /// A regular file, open for reading, with its status at opening.
@@ -83,6 +83,12 @@ impl ReadAt for Source {
             Err(FileError::Changed) if self.check_state().is_ok() => Err(FileError::WrongSize),
             read => read,
         }
+    }
+}
+
+impl ReadBack for Source {
+    fn ends_at(&self, offset: u64) -> Result<bool, FileError> {
+        ends_at(self.as_fd(), offset)
     }
 }
 

@@ -47,6 +47,10 @@ impl Lack {
         self.0.get_or_init(|| None);
     }
 
+    pub(crate) fn is_noted(&self) -> bool {
+        self.0.get().is_some()
+    }
+
     /// The system's error, if it gave one, if anything is lacking.
     fn answer(&self) -> Option<Option<SystemError>> {
         self.0.get().map(|errno| errno.map(Errno::system))

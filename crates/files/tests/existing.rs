@@ -3,10 +3,11 @@
 mod common;
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
-use common::{Options, bytes, every_key_ring, existing, home, options, process, tink};
+use common::{Options, bytes, cobblestone, every_key_ring, existing, home, options, process, tink};
 use evener_core::Key;
 use evener_files::{Existing, FileError, KeyRing, Operation, Report};
 use evener_format::{CobblestoneSuite, Recipe};
@@ -63,6 +64,77 @@ fn resuming_under_another_key_leaves_no_file_out() {
         assert!(
             process(Operation::Verify, &second, &sealed, None, &options()).unwrap().is_success()
         );
+    }
+}
+
+#[test]
+fn resuming_replaces_no_output_of_a_source_that_is_gone() {
+    let removing = options().with(|it| it.tree.remove_source = true);
+    let resuming = removing.clone().with(|it| it.tree.existing = Existing::resume());
+    let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    let pairs = [5, 900_000]
+        .into_iter()
+        .flat_map(|length| pairs().into_iter().map(move |keys| (keys, length)));
+    for ([keys, fresh], length) in pairs {
+        let home = home();
+        let [one, two, sealed, both] =
+            ["one", "two", "sealed", "both"].map(|name| home.path().join(name));
+        for (plain, byte) in [(&one, b'1'), (&two, b'2')] {
+            fs::create_dir(plain).unwrap();
+            fs::write(plain.join("file"), vec![byte; length]).unwrap();
+            fs::File::open(plain.join("file")).unwrap().set_modified(time).unwrap();
+        }
+        assert!(run(Operation::Encrypt, &keys, &two, &both, &options()).is_success());
+        fs::copy(one.join("file"), home.path().join("copy")).unwrap();
+        assert!(run(Operation::Encrypt, &keys, &one, &sealed, &removing).is_success());
+        let refused = |operation, keys: &KeyRing, from: &Path, to: &Path, options: &Options| {
+            let report = run(operation, keys, from, to, options);
+            assert_eq!((report.files, report.failures.len()), (0, 1), "{report:?}");
+            report.failures[0].error.clone()
+        };
+        let error = refused(Operation::Encrypt, &keys, &two, &sealed, &resuming);
+        assert!(matches!(error, FileError::SameName(_)), "{error}");
+        // A key that was made for this run opens no earlier output.
+        let key_is_fresh = resuming.clone().with(|it| it.tree.program.key_is_fresh = true);
+        let error = refused(Operation::Encrypt, &fresh, &two, &sealed, &key_is_fresh);
+        assert!(matches!(error, FileError::SameName(_) | FileError::OtherKey(_)), "{error}");
+        // Its own output is made again.
+        assert!(run(Operation::Encrypt, &keys, &two, &both, &resuming).is_success());
+
+        let back = home.path().join("back");
+        assert!(run(Operation::Decrypt, &keys, &sealed, &back, &removing).is_success());
+        let error = refused(Operation::Decrypt, &keys, &both, &back, &resuming);
+        assert!(matches!(error, FileError::SameName(_)), "{error}");
+        assert_eq!(fs::read(back.join("file")).unwrap(), vec![b'1'; length]);
+    }
+}
+
+#[test]
+fn directories_get_their_times_where_outputs_are_replaced() {
+    let home = home();
+    let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
+    let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    for (name, mode) in [("below", 0o755), ("read-only", 0o555), ("other", 0o750)] {
+        let [from, to] = [&plain, &sealed].map(|tree| tree.join(name));
+        fs::create_dir_all(&from).unwrap();
+        fs::create_dir_all(&to).unwrap();
+        fs::write(from.join("file"), name).unwrap();
+        fs::set_permissions(&from, fs::Permissions::from_mode(mode)).unwrap();
+        let mode = if name == "other" { 0o700 } else { mode };
+        fs::set_permissions(&to, fs::Permissions::from_mode(mode)).unwrap();
+        fs::File::open(&from).unwrap().set_modified(time).unwrap();
+    }
+    fs::File::open(&plain).unwrap().set_modified(time).unwrap();
+    for (existing, notices) in [(Existing::Overwrite, 0), (Existing::resume(), 1)] {
+        let options = options().with(|it| it.tree.existing = existing);
+        let report = run(Operation::Encrypt, &cobblestone(), &plain, &sealed, &options);
+        assert!(report.is_success(), "{:?}", report.failures);
+        assert_eq!(report.notices.len(), notices, "{:?}", report.notices);
+        for name in ["", "below", "read-only", "other"] {
+            let found = fs::metadata(sealed.join(name)).unwrap();
+            assert_eq!(found.modified().unwrap() == time, name != "other", "{name}");
+            fs::File::open(sealed.join(name)).unwrap().set_modified(SystemTime::now()).unwrap();
+        }
     }
 }
 

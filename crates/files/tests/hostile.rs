@@ -12,7 +12,7 @@ use std::time::Duration;
 use common::child::{Errand, Flags, serve, shim};
 use common::meddler::meddling;
 use common::{Options, bytes, cobblestone, existing, home, options, process};
-use evener_files::{Existing, FileError, Operation, Protected, Report};
+use evener_files::{Existing, FileError, Operation, Protected, Report, SharedTarget};
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, openat};
 
 #[test]
@@ -459,7 +459,7 @@ fn directories_of_strangers_in_common_directories_are_no_targets() {
         process(Operation::Encrypt, &cobblestone(), source, Some(target), options)
     };
     let file = plain.join("file");
-    let shared = options().with(|it| it.tree.program.target_is_no_link = true);
+    let shared = options().with(|it| it.tree.program.shared = Some(SharedTarget::default()));
     let planned = options().with(|it| it.tree.dry_run = true);
     let link = home.path().join("link");
     symlink(&out, &link).unwrap();

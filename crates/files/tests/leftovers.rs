@@ -52,6 +52,29 @@ fn what_a_killed_run_has_left_beside_a_file_is_removed() {
     assert!(encrypt(&plain, &target, &overwriting).is_success() && !left.exists());
 }
 
+/// Where every killed run leaves its unfinished files, each run looks for those.
+#[test]
+fn where_outputs_have_temporary_names_a_first_run_removes_those_left() {
+    let home = home();
+    let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));
+    fs::write(&plain, bytes(100)).unwrap();
+    fs::create_dir(&sealed).unwrap();
+    let left = sealed.join(".evener-0123456789abcdef.part");
+    fs::write(&left, b"half").unwrap();
+    let target = sealed.join("file");
+    let errand = Errand {
+        operation: Operation::Encrypt,
+        keys: "cobblestone-256",
+        source: &plain,
+        target: &target,
+        flags: Flags::default(),
+    };
+    let mut command = errand.command();
+    command.env("LD_PRELOAD", shim()).env("EVENER_FAULT_NO_TMPFILE", "1");
+    assert_eq!(command.output().unwrap().status.code(), Some(0));
+    assert!(!left.exists() && target.exists());
+}
+
 /// As in a directory that only allows adding names (`chattr +a`).
 #[test]
 fn a_temporary_file_that_stays_is_told() {

@@ -122,6 +122,23 @@ fn what_a_link_points_to_is_replaced_and_the_link_stays() {
 }
 
 #[test]
+fn nothing_is_made_at_the_end_of_a_dangling_link() {
+    let fixture = Fixture::new();
+    fs::create_dir(fixture.at("tree")).unwrap();
+    symlink("nowhere", fixture.at("link")).unwrap();
+    for source in ["plain", "tree"] {
+        for dry_run in [true, false] {
+            let options = overwriting().with(|it| it.tree.dry_run = dry_run);
+            let (source, link) = (fixture.at(source), fixture.at("link"));
+            let made = process(Operation::Encrypt, &cobblestone(), &source, Some(&link), &options);
+            let refused = made.unwrap_err().to_string();
+            assert!(refused.contains("a symbolic link to what is not there"), "{refused}");
+            assert!(!fixture.at("nowhere").exists());
+        }
+    }
+}
+
+#[test]
 fn in_a_tree_whatever_is_no_file_stays() {
     let fixture = Fixture::new();
     let (plain, sealed) = (fixture.at("tree"), fixture.at("sealed-tree"));

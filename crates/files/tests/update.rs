@@ -566,6 +566,29 @@ fn what_has_become_of_another_kind_does_not_stay_beside_its_old_output() {
 }
 
 #[test]
+fn a_link_takes_the_place_of_a_directory_that_was_deleted() {
+    let home = home();
+    let [plain, sealed, back] = ["plain", "sealed", "back"].map(|name| home.path().join(name));
+    fs::create_dir_all(plain.join("x/deep")).unwrap();
+    fs::write(plain.join("x/deep/file"), "in it").unwrap();
+    fs::write(plain.join("y"), "y").unwrap();
+    let encrypt =
+        |options: &Options| run(Operation::Encrypt, &cobblestone(), &plain, &sealed, options);
+    encrypt(&options());
+    fs::remove_dir_all(plain.join("x")).unwrap();
+    symlink("y", plain.join("x")).unwrap();
+    let planned = encrypt(&deleting(true).0.with(|it| it.tree.dry_run = true));
+    assert!(planned.is_success() && planned.symlinks == 1, "{:?}", planned.failures);
+    for (agrees, links) in [(false, 0), (true, 1), (true, 1)] {
+        let report = encrypt(&deleting(agrees).0);
+        assert_eq!((report.is_success(), report.symlinks), (agrees, links), "{report:?}");
+    }
+    let report = run(Operation::Decrypt, &cobblestone(), &sealed, &back, &options());
+    assert!(report.is_success(), "{:?}", report.failures);
+    assert_same_tree(&plain, &back);
+}
+
+#[test]
 fn a_directory_in_the_place_of_a_further_name_is_told_of() {
     let home = home();
     let [plain, sealed] = ["plain", "sealed"].map(|name| home.path().join(name));

@@ -25,7 +25,8 @@ use crate::trouble::{Ending, Trouble};
 /// photos/2024/beach.jpg to backup/2024/beach.jpg.enc. Several sources are encrypted into a
 /// directory, each under its own name: `evener encrypt -k my.key photos letters notes.txt backup/`
 /// makes backup/photos, backup/letters and backup/notes.txt.enc. Two sources with the same name are
-/// refused. To update one of several trees later, give its own directory as DST: backup/photos.
+/// refused, and so is an output that would replace a source. To update one of several trees later,
+/// give its own directory as DST: backup/photos.
 ///
 /// With --recipient or --passphrase, Evener makes a fresh key and stores it encrypted (wrapped)
 /// with the output: for a tree and for several sources in DST/evener-key.age (evener-key-2.age and

@@ -19,6 +19,7 @@ use crate::metadata::umask;
 use crate::naming::{behind_links, cant_open_directory, refuse_dangling, refuse_planted};
 use crate::output::{Output, Outputs};
 use crate::place::Fault;
+use crate::temporary::sweep;
 use crate::unkept::Unkept;
 use crate::{Failure, FileError, Refusal};
 
@@ -262,7 +263,12 @@ fn create(path: &Path, outputs: &Outputs) -> Result<Output<OwnedFd>, FileError> 
     {
         return Err(outputs.taken(directory.as_fd(), name));
     }
-    outputs.create(directory, name, Mode::from_raw_mode(MODE))
+    let output = outputs.create(directory, name, Mode::from_raw_mode(MODE))?;
+    if outputs.replaces() || !output.has_its_mode() {
+        // A directory that can't be read may still be written to.
+        let _ = sweep(output.directory());
+    }
+    Ok(output)
 }
 
 /// The mode of a new file, from which the file mode creation mask takes bits as it does for a

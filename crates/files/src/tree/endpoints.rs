@@ -111,15 +111,24 @@ fn find_target(
     target: &Path,
     (metadata, options): (&Metadata, &TreeOptions),
 ) -> Result<Option<Made>, FileError> {
-    let target = &match options.program.target_is_no_link {
-        false => behind_links(target)?,
+    let target = &match options.program.shared.is_some() {
+        false => {
+            let behind = behind_links(target)?;
+            refuse_dangling(target)?;
+            behind
+        }
         true => without_link(target)?,
     };
     refuse_nested(source, (status, opened), target)?;
-    match options.dry_run {
-        false => make_directory(target, status, (metadata, options)).map(Some),
-        true => find_directory(target),
+    let found = match options.dry_run {
+        false => make_directory(target, status, (metadata, options)).map(Some)?,
+        true => find_directory(target)?,
+    };
+    if let (Some(shared), Some(made)) = (&options.program.shared, &found) {
+        let (parent, name) = split(target)?;
+        shared.claims.claim(open_directory(parent)?.as_fd(), made.identity, name)?;
     }
+    Ok(found)
 }
 
 fn file(
@@ -152,6 +161,9 @@ fn file(
     let made = made.map_err(at(target.unwrap_or(source)))?;
     let mut directory = Directory::root(opened, true).map_err(at(source))?;
     directory.target = made.map(Arc::new);
+    if let Some(shared) = &options.program.shared {
+        directory.claims = shared.claims.clone();
+    }
     let item = Item::new(name, output_name);
     let length = u64::try_from(status.st_size).unwrap_or_default();
     Ok(Endpoints::File { directory: Arc::new(directory), item, length, target: place })

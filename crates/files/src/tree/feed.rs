@@ -54,7 +54,9 @@ impl Visitor for Feeder<'_, '_> {
         work.take_over(directory);
         work.directories.visited(directory);
         let was_mount = work.note_mount(directory)?;
-        work.sweep_target(directory)?;
+        if work.may_find_outputs() {
+            work.sweep_target(directory)?;
+        }
         let is_empty = read(self, directory, below);
         self.feed_files(directory);
         match is_empty? && was_mount && !work.options.existing.deletes_unmounted() {
@@ -193,11 +195,10 @@ impl TreeWork<'_> {
         }
     }
 
-    /// Removes unfinished files of killed runs from the target of a directory, if outputs of
-    /// earlier runs are expected.
+    /// Removes unfinished files of killed runs from the target of a directory, once.
     pub(super) fn sweep_target(&self, directory: &Directory) -> Result<(), FileError> {
         match &directory.target {
-            Some(target) if self.writes() && self.may_find_outputs() => {
+            Some(target) if self.writes() && directory.claims.begin_sweep() => {
                 let swept = sweep(target.as_fd());
                 let error = swept.map_err(FileError::system("look for old temporary files"));
                 error.map_err(self.at_name(&directory.location, OsStr::new("")))

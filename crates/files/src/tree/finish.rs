@@ -1,6 +1,7 @@
 //! The end of a file, and the end of the operation.
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
@@ -10,7 +11,7 @@ use std::thread;
 
 use evener_core::IgnorePoison;
 use evener_pipeline::Courtesy;
-use rustix::fs::{Mode, Stat, fstat};
+use rustix::fs::{Mode, Stat, fchmod, fstat};
 
 use super::commit::Finished;
 use super::descent::{Descent, Ways, most_open};
@@ -22,10 +23,10 @@ use super::resume::has_time_of;
 use super::work::TreeWork;
 use crate::Operation;
 use crate::Refusal::{self, OutputDirectoryMoved, SourceDirectoryMoved};
-use crate::identity::{Identity, permissions};
+use crate::identity::{Identity, permissions, status_now};
 use crate::location::Location;
 use crate::metadata::{Metadata, Xattr, xattrs};
-use crate::seal::{Blob, Done, Workspace, compare};
+use crate::seal::{Blob, Done, Workspace};
 use crate::{FileError, Report};
 
 /// The directories visited, whose metadata is set when everything in them is done.
@@ -100,8 +101,8 @@ impl TreeWork<'_> {
             output.file.set_length(done.length).map_err(&named)?;
         }
         if self.options.remove_source {
-            let reference = self.run.reference.as_deref();
-            compare(self.operation, done, &output, reference, workspace)?;
+            self.compare_with(done, &output, workspace)?;
+            self.compare_with_existing(done, workspace)?;
         }
         let TreeOutput { file, created, granted, .. } = output;
         let (from, into) = (source.as_fd(), file.as_fd());
@@ -134,6 +135,7 @@ impl TreeWork<'_> {
             }
             if let (Some(delete), Some(target)) = (self.options.existing.delete(), target) {
                 self.delete_orphans(root, target, &delete.agree);
+                self.make_late_symlinks(root);
             }
             self.tell_of_mounts(target.unwrap_or(Path::new("")));
             if self.minds_names() {
@@ -171,14 +173,14 @@ impl TreeWork<'_> {
         }
     }
 
-    /// Sets the mode, times and so on of every target directory that this run has made; with
-    /// `Existing::Resume` also of those that an interrupted run may have made, and with
-    /// `Existing::Update` of all. `path` is the user's name for the target.
+    /// Sets the mode, times and so on of every target directory that this run has made. If outputs
+    /// of earlier runs are expected, also of the directories that an interrupted run may have made,
+    /// and with `Existing::Update` of all. `path` is the user's name for the target.
     fn finish_directories(&self, root: &Directory, path: &Path) {
         let visited = self.directories.visited.lock().ignore_poison();
         let is_concerned = |directory: &&Visited| {
             let is_new = directory.target.is_some_and(|(_, is_new)| is_new);
-            self.options.existing.resumes() || self.options.existing.updates() || is_new
+            self.may_find_outputs() || is_new
         };
         let finish = |ways: &mut Option<Ways<'_>>, directory: &&Visited| {
             let (Some(Ways { sources, targets }), below) = (ways, &directory.location) else {
@@ -242,8 +244,9 @@ impl TreeWork<'_> {
             return self.metadata.renew(source, status, output, granted);
         }
         let is_finished = self.metadata.apply_to_unfinished(source, status, output)?;
-        // The root of an updated tree keeps its mode: the user may have made it.
-        if !is_finished && !self.options.existing.updates() {
+        // The root of an updated tree keeps its mode, and so does any directory where outputs are
+        // replaced: the user may have made it.
+        if !is_finished && self.options.existing.resumes() && self.keeps_modes(output) {
             let mut reason = "its output directory was there before with another mode, owner or \
                               access list, which it keeps"
                 .to_owned();
@@ -272,6 +275,28 @@ pub(crate) fn finish_new_directory(
     metadata.apply_with(xattrs, status, output, Some(mode), granted)?;
     metadata.unmark(output);
     Ok(())
+}
+
+impl TreeWork<'_> {
+    /// Returns whether the file system of a directory sets modes. Tries it with a file that never
+    /// gets its name.
+    fn keeps_modes(&self, directory: BorrowedFd<'_>) -> bool {
+        let unkept = &self.metadata.unkept.modes;
+        if unkept.is_noted() {
+            return false;
+        }
+        let Ok(trial) = self.outputs.create(directory, OsStr::new("trial"), Mode::RUSR) else {
+            return true;
+        };
+        // No mount gives this mode to all of its files.
+        let wanted = Mode::RUSR | Mode::WUSR | Mode::XGRP;
+        let _ = fchmod(trial.as_fd(), wanted);
+        let keeps = status_now(trial.as_fd()).is_ok_and(|there| permissions(&there) == wanted);
+        if !keeps {
+            unkept.note();
+        }
+        keeps
+    }
 }
 
 /// Opens a directory of either tree again, and returns its status too. `moved` is the error if it

@@ -219,7 +219,7 @@ impl TreeWork<'_> {
     }
 
     /// Opens the directories of a name again.
-    fn open_again(
+    pub(super) fn open_again(
         &self,
         root: &Directory,
         Ways { sources, targets }: &mut Ways<'_>,

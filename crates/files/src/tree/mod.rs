@@ -64,6 +64,7 @@ pub(crate) use symlinks::refuse_no_link;
 
 pub use list::{Listed, Listing, list};
 pub use measure::{Total, has_files, measure};
+pub(crate) use names::Claims;
 
 use endpoints::Endpoints;
 use work::TreeWork;
@@ -129,7 +130,9 @@ fn perform(
     // refused other files in their place.
     let resumes = options.existing.resumes();
     let replaces = options.existing.replaces() || resumes && options.remove_source;
-    let outputs = Outputs::new(operation, replaces, !resumes, &options.protected, &run.control);
+    let sources = options.program.shared.as_ref().map(|shared| shared.sources.clone());
+    let outputs = Outputs::new(operation, replaces, !resumes, &options.protected, &run.control)
+        .sparing(sources.unwrap_or_default());
     let root = endpoints.root(source);
     let accounts = Accounts::open(&seats);
     let paths = (root, target);

@@ -7,32 +7,36 @@
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use evener_core::{IgnorePoison, WipedBuffer, shown};
 use evener_keys::is_wrapped_key_name;
-use rustix::fs::{AtFlags, statat};
+use rustix::fs::{AtFlags, Stat, statat};
 use rustix::io::Errno;
 
 use super::commit::Finished;
 use super::directory::{Directory, Item, open_directory};
 use super::mounts::MOUNT_LIST;
+use super::resume::has_time_of;
 use super::work::TreeWork;
 use crate::Operation;
 use crate::entries::any_entry;
-use crate::identity::Identity;
+use crate::identity::{Identity, status_of_name_now};
 use crate::seal::{Blob, ReadAt};
 use crate::source::{Source, read_exact_at};
 use crate::temporary::refuse_temporary;
 use crate::{FileError, Refusal};
 
 /// The outputs of this run in one directory.
-#[derive(Default)]
-pub(super) struct Claims {
+#[derive(Debug, Default)]
+pub(crate) struct Claims {
     taken: Mutex<Taken>,
+    /// True if the directory was swept.
+    swept: AtomicBool,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Taken {
     outputs: HashSet<Identity>,
     /// True if the directory finds a name in any letter case, once that is known.
@@ -43,6 +47,11 @@ struct Taken {
 }
 
 impl Claims {
+    /// Returns whether the directory is yet to be swept of the unfinished files of killed runs.
+    pub(super) fn begin_sweep(&self) -> bool {
+        !self.swept.swap(true, Ordering::Relaxed)
+    }
+
     /// Gives an output its name by `publish`, unless another output of this run has that name. Only
     /// one thread at a time does so in a directory. Returns whether another file had the name.
     pub(super) fn publish(
@@ -53,7 +62,7 @@ impl Claims {
     ) -> Result<bool, FileError> {
         let mut taken = self.lock();
         let there = Identity::of_name(directory, name)?;
-        if there.is_some_and(|there| taken.outputs.contains(&there) || taken.has(name)) {
+        if there.is_some_and(|there| taken.has_output(there, name)) {
             return Err(FileError::SameName(shown(name).to_string()));
         }
         let output = publish()?;
@@ -62,7 +71,32 @@ impl Claims {
         Ok(there.is_some())
     }
 
-    /// Claims an output of an earlier run.
+    /// Notes an output with a name that nothing had before.
+    fn note(&self, directory: BorrowedFd<'_>, name: &OsStr, output: Identity) {
+        let mut taken = self.lock();
+        taken.outputs.insert(output);
+        taken.add(directory, name);
+    }
+
+    /// The error for a name that is taken: perhaps by an output of this run.
+    pub(super) fn explain(
+        &self,
+        directory: BorrowedFd<'_>,
+        name: &OsStr,
+        error: FileError,
+    ) -> FileError {
+        let there = || Identity::of_name(directory, name).ok().flatten();
+        match error {
+            FileError::Exists(_) | FileError::Taken(_)
+                if there().is_some_and(|there| self.lock().has_output(there, name)) =>
+            {
+                FileError::SameName(shown(name).to_string())
+            }
+            error => error,
+        }
+    }
+
+    /// Claims an output of an earlier run, or a directory that two sources could share.
     ///
     /// # Errors
     /// When another source already has it.
@@ -103,6 +137,11 @@ impl Claims {
 }
 
 impl Taken {
+    /// Returns whether a name leads to an output of this run, which is there.
+    fn has_output(&self, there: Identity, name: &OsStr) -> bool {
+        self.outputs.contains(&there) || self.has(name)
+    }
+
     fn has(&self, name: &OsStr) -> bool {
         !self.names.is_empty() && self.names.contains(&in_small_letters(name))
     }
@@ -162,20 +201,47 @@ impl TreeWork<'_> {
     /// Gives an output its name; returns whether it has replaced another file.
     pub(super) fn publish_output(&self, finished: &Finished) -> Result<bool, FileError> {
         let Finished { directory, output, target, .. } = finished;
-        // If nothing is replaced and nothing is skipped, no name is ever taken twice.
-        let (true, Some(into)) = (self.minds_names(), &directory.target) else {
+        let Some(into) = &directory.target else {
             return output.publish(self.outputs).map(|()| false);
         };
-        directory.claims.publish(into.as_fd(), target, || {
+        let (claims, into) = (&directory.claims, into.as_fd());
+        let publish = || {
             let identity = Identity::of_open(output.as_fd())?;
             output.publish(self.outputs)?;
-            // Some file systems give a file another number with each name.
             let named = match output.has_its_mode() {
                 true => None,
-                false => Identity::of_name(into.as_fd(), target)?,
+                false => self.settle_named(finished, into)?,
             };
             Ok(named.unwrap_or(identity))
-        })
+        };
+        if self.minds_names() {
+            return claims.publish(into, target, publish);
+        }
+        // If nothing is replaced and nothing is skipped, no name is ever taken twice.
+        let output = publish().map_err(|error| claims.explain(into, target, error))?;
+        claims.note(into, target, output);
+        Ok(false)
+    }
+
+    /// The identity of an output that had a temporary name: some file systems give a file another
+    /// number with each name, and some another time, which is set again.
+    fn settle_named(
+        &self,
+        finished: &Finished,
+        into: BorrowedFd<'_>,
+    ) -> Result<Option<Identity>, FileError> {
+        let Finished { source, output, target, .. } = finished;
+        let there = || status_of_name_now(into, &**target).ok();
+        let has_time = |there: &Stat| has_time_of(there, source.status());
+        let Some(named) = there() else { return Identity::of_name(into, target) };
+        if !has_time(&named) {
+            // It is stored all the same.
+            let _ = self.metadata.set_times(output.as_fd(), source.status());
+            if !there().as_ref().is_some_and(has_time) {
+                self.metadata.unkept.times.note();
+            }
+        }
+        Ok(Some(Identity::of(&named)))
     }
 
     /// Refuses a name that would be mistaken for, or replace, one of Evener's own files: an

@@ -129,8 +129,12 @@ impl Objects for TreeWork<'_> {
         let (how, at) = ((self.outputs, &self.metadata), (target, &*item.target));
         let begin = || TreeOutput::begin(how, at, source.status(), leaves_holes);
         let output = self.in_target(directory, begin).map_err(self.named(directory, item))?;
+        if !output.file.has_its_mode() {
+            // Here, killed runs leave their unfinished files.
+            let _ = self.sweep_target(directory);
+        }
         if source.length() > LONG {
-            self.refuse_existing(target, item)?;
+            self.refuse_existing(directory, target, item)?;
         }
         Ok(Some(output))
     }

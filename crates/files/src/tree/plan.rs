@@ -44,7 +44,7 @@ impl TreeWork<'_> {
             let named = self.named(directory, item);
             self.may_make_in(directory, target)
                 .map_err(FileError::system("create its output"))
-                .and_then(|()| self.refuse_existing(target, item))
+                .and_then(|()| self.refuse_existing(directory, target, item))
                 .and_then(|()| self.check_name(directory, target, item))
                 .map_err(named)?;
             self.outputs.refuse_protected(target.as_fd(), &item.target)?;

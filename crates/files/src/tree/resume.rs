@@ -17,7 +17,8 @@ use crate::Operation;
 use crate::identity::{FileState, Identity, status_of_name_now};
 use crate::naming::refuse_special;
 use crate::seal::{
-    Blob, ReadAt, Room, SegmentError, bytes_to_know, check_key, geometry_of, opens_header,
+    Blob, Done, Prepared, ReadAt, ReadBack, Room, SegmentError, Segments, Workspace, bytes_to_know,
+    bytes_to_prepare, check_key, compare, geometry_of, opens_header, prepare_sealed,
 };
 use crate::source::Source;
 use crate::{FileError, Refusal};
@@ -149,11 +150,75 @@ impl TreeWork<'_> {
         check_key(self.keys, beginning, sealed, scratch, worker)
     }
 
+    /// Refuses to replace an output of the right size and time that another source has made, which
+    /// may be gone: it has other content.
+    pub(super) fn compare_with_existing(
+        &self,
+        done: &Done<'_, Self>,
+        workspace: &mut Workspace,
+    ) -> Result<(), FileError> {
+        let (name, existing) = (&done.item.target, &self.options.existing);
+        let Some(target) = done.group.target.as_deref() else { return Ok(()) };
+        let is_there = Identity::of_name(target, name)?.is_some();
+        if !is_there || !existing.resumes() || existing.overwrites() {
+            return Ok(());
+        }
+        let there = Source::open(target.as_fd(), name, false)?;
+        let compared = match self.operation {
+            Operation::Encrypt => self.compare_with_sealed(done, &there, workspace),
+            _ if there.length() != done.length => Err(FileError::NotVerified),
+            _ => self.compare_with(done, &there, workspace),
+        };
+        compared.map_err(|error| match error {
+            FileError::NotVerified => FileError::SameName(shown(name).to_string()),
+            FileError::Format(_) | FileError::Rejected { .. } => {
+                FileError::OtherKey(shown(name).to_string())
+            }
+            error => error,
+        })
+    }
+
+    fn compare_with_sealed(
+        &self,
+        done: &Done<'_, Self>,
+        sealed: &Source,
+        workspace: &mut Workspace,
+    ) -> Result<(), FileError> {
+        let beginning = sealed.beginning(bytes_to_prepare(self.keys))?;
+        let scratch = &mut workspace.output;
+        let reference = self.run.reference.as_deref().ok_or(FileError::NotVerified)?;
+        let worker = &mut Worker::new(reference, 0);
+        let prepared = prepare_sealed(self.keys, &beginning, sealed, scratch, worker);
+        let Prepared { cipher, layout, .. } = prepared.map_err(|error| match error {
+            SegmentError::File(error) => error,
+            SegmentError::Engine(error) => error.into(),
+        })?;
+        let segments = &Segments::new(layout, cipher.geometry(), workspace.input.len())?;
+        let existing =
+            Done { cipher: &cipher, segments, header: None, length: sealed.length(), ..*done };
+        self.compare_with(&existing, sealed, workspace)
+    }
+
+    pub(super) fn compare_with(
+        &self,
+        done: &Done<'_, Self>,
+        output: &impl ReadBack,
+        workspace: &mut Workspace,
+    ) -> Result<(), FileError> {
+        compare(self.operation, done, output, self.run.reference.as_deref(), workspace)
+    }
+
     /// Refuses early what publishing would refuse after all the work.
-    pub(super) fn refuse_existing(&self, target: &Made, item: &Item) -> Result<(), FileError> {
+    pub(super) fn refuse_existing(
+        &self,
+        directory: &Directory,
+        target: &Made,
+        item: &Item,
+    ) -> Result<(), FileError> {
         let exists = statat(target, &item.target, AtFlags::SYMLINK_NOFOLLOW).is_ok();
         if exists && !self.outputs.replaces() {
-            return Err(self.outputs.taken(target.as_fd(), &item.target));
+            let error = self.outputs.taken(target.as_fd(), &item.target);
+            return Err(directory.claims.explain(target.as_fd(), &item.target, error));
         }
         Ok(())
     }

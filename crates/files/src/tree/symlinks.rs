@@ -2,12 +2,14 @@
 
 use std::ffi::{CStr, OsStr};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 
-use evener_core::shown;
+use evener_core::{IgnorePoison, shown};
 use rustix::fs::{AtFlags, FileType, readlinkat, statat, symlinkat};
 use rustix::io::Errno;
 
 use super::directory::{Directory, Made};
+use super::links::Name;
 use super::work::TreeWork;
 use crate::identity::Identity;
 use crate::naming::{kind_of_name, noun_of};
@@ -15,12 +17,41 @@ use crate::temporary::symlink_over;
 use crate::{FileError, Operation};
 
 impl TreeWork<'_> {
-    /// Makes the same symbolic link in the target tree.
+    /// Makes the same symbolic link in the target tree, now or after the deletions.
     pub(super) fn copy_symlink(
         &self,
         directory: &Directory,
         name: &OsStr,
     ) -> Result<(), FileError> {
+        let has_directory =
+            |target: &Arc<Made>| kind_of_name(target.as_fd(), name) == Some(FileType::Directory);
+        let deletes = self.options.existing.delete().is_some();
+        if !deletes || !directory.target.as_ref().is_some_and(has_directory) {
+            return self.copy_symlink_now(directory, name);
+        }
+        if self.options.dry_run {
+            self.directories.count_symlink();
+            return Ok(());
+        }
+        let late = (Name::of(directory, name, name), directory.claims.clone());
+        self.late_symlinks.lock().ignore_poison().push(late);
+        Ok(())
+    }
+
+    /// Makes the links whose place a directory had until the deletions.
+    pub(super) fn make_late_symlinks(&self, root: &Directory) {
+        let late = std::mem::take(&mut *self.late_symlinks.lock().ignore_poison());
+        let Some(ways) = &mut root.ways().filter(|_| !self.is_stopped()) else { return };
+        for (name, claims) in late {
+            let made = self.open_again(root, ways, &name, claims);
+            let made = made.and_then(|(it, _)| self.copy_symlink_now(&it, &name.source));
+            if let Err(error) = made {
+                self.record.failed(&name.source(), error);
+            }
+        }
+    }
+
+    fn copy_symlink_now(&self, directory: &Directory, name: &OsStr) -> Result<(), FileError> {
         if self.operation == Operation::Verify {
             self.directories.count_symlink();
             return Ok(());

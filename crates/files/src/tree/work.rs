@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use evener_core::{Engine, shown};
 
@@ -12,8 +12,9 @@ use super::commit::Committer;
 use super::directory::{Directory, Item};
 use super::endpoints::Endpoints;
 use super::linked_sources::LinkedSources;
-use super::links::Links;
+use super::links::{Links, Name};
 use super::mounts::Mounts;
+use super::names::Claims;
 use super::opened::Opened;
 use crate::location::Location;
 use crate::metadata::Metadata;
@@ -34,6 +35,8 @@ pub(super) struct TreeWork<'a> {
     pub(super) record: Record<'a>,
     pub(super) links: Links,
     pub(super) linked_sources: LinkedSources,
+    /// The symbolic links whose place a directory has until the deletions.
+    pub(super) late_symlinks: Mutex<Vec<(Name, Arc<Claims>)>>,
     pub(super) change_times: ChangeTimes,
     pub(super) committer: Committer,
     pub(super) directories: super::finish::Directories,
@@ -71,6 +74,7 @@ impl<'a> TreeWork<'a> {
             record: Record::new(run, root),
             links: Links::default(),
             linked_sources: LinkedSources::default(),
+            late_symlinks: Mutex::default(),
             change_times: ChangeTimes::default(),
             committer: Committer::default(),
             directories: super::finish::Directories::default(),
@@ -88,8 +92,10 @@ impl<'a> TreeWork<'a> {
         match endpoints {
             Endpoints::File { directory, item, .. } => {
                 self.record.fed(1);
-                // A directory that can't be read may still be written to.
-                let _ = self.sweep_target(directory);
+                if self.may_find_outputs() {
+                    // A directory that can't be read may still be written to.
+                    let _ = self.sweep_target(directory);
+                }
                 feed.push(directory.clone(), vec![item.clone()]);
             }
             Endpoints::Tree { root, .. } => self.walk(root, feed),
