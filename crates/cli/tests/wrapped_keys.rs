@@ -70,6 +70,30 @@ fn a_later_run_adds_a_key_or_reuses_the_one_that_it_can_open() {
 }
 
 #[test]
+fn a_wrapped_key_that_does_not_read_back_costs_no_source() {
+    let fixture = Fixture::new();
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shim/wrong_byte.c");
+    let shim = fixture.path("shim.so");
+    let mut compiler = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
+    compiler.args(["-shared", "-fPIC", "-o"]).arg(&shim).args([source, "-ldl"]);
+    assert!(compiler.status().unwrap().success(), "the shim does not build");
+    let remove = ["encrypt", "-r", RECIPIENT, "--remove-source"];
+    let keygen = ["keygen", "-r", RECIPIENT, "-o", "made.key"];
+    let (tree, file) = (["tree", "sealed"], ["tree/one", "one.enc"]);
+    for command in [&[&remove[..], &tree].concat(), &[&remove[..], &file].concat(), &keygen[..]] {
+        for byte in ["0", "60", "200"] {
+            let mut command = fixture.command(command);
+            let ended = Ended::of(command.env("LD_PRELOAD", &shim).env("WRONG_BYTE", byte));
+            assert_eq!(ended.status, Some(2), "{ended:?}");
+            assert!(ended.messages.contains("does not read back as it was written"), "{ended:?}");
+            assert_eq!(fixture.names("tree"), ["deep", "one"]);
+            assert!(["sealed", "one.enc", "made.key"].iter().all(|made| !fixture.path(made).exists()));
+        }
+    }
+    assert!(!fixture.names(".").iter().any(|name| name.contains("evener-key")));
+}
+
+#[test]
 fn a_planted_key_is_never_encrypted_with() {
     let fixture = Fixture::new();
     // An attacker who can write to the place makes keys and wraps them for the owner, whose

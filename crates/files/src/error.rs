@@ -152,6 +152,12 @@ pub enum FileError {
          source is kept; do it again"
     )]
     OutputGone(String),
+    /// The wrapped key of the outputs was removed or replaced, so no source was removed.
+    #[error(
+        "the wrapped key `{0}` was replaced or removed after it was made or opened, and only it \
+         opens the output; the source is kept; do it again"
+    )]
+    KeyGone(String),
     /// The output's name is longer than a name can be.
     #[error(
         "the output's name would have {length} bytes, more than the 255 that a name can have; \

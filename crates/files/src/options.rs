@@ -1,10 +1,11 @@
 //! Settings of a run, and options of its operation.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use evener_core::{Cipher, Direction, Engine};
+use evener_keys::Fingerprint;
 use evener_pipeline::costs::Costs;
 use evener_pipeline::policy::MakePolicy;
 use evener_pipeline::{Courtesy, PolicyName, RunOptions};
@@ -160,6 +161,9 @@ pub struct ForProgram {
     /// True if a tree's target may not be a symbolic link to a directory, unlike one that a user
     /// has named: no link is followed at its last name, as for the names below it.
     pub target_is_no_link: bool,
+    /// The file of the wrapped key that opens the outputs. [`TreeOptions::remove_source`] removes
+    /// nothing unless its name still leads to the same bytes.
+    pub wrapped_key: Option<(PathBuf, Fingerprint)>,
 }
 
 impl RunSettings {

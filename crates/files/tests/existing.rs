@@ -10,6 +10,7 @@ use common::{Options, bytes, every_key_ring, existing, home, options, process, t
 use evener_core::Key;
 use evener_files::{Existing, FileError, KeyRing, Operation, Report};
 use evener_format::{CobblestoneSuite, Recipe};
+use evener_keys::Fingerprint;
 
 fn run(operation: Operation, keys: &KeyRing, from: &Path, to: &Path, options: &Options) -> Report {
     process(operation, keys, from, Some(to), options).unwrap()
@@ -148,4 +149,36 @@ fn a_file_is_not_its_own_output() {
             assert_eq!(fs::read(&file).unwrap(), bytes(1000));
         }
     }
+}
+
+#[test]
+fn no_source_is_removed_once_the_wrapped_key_has_gone() {
+    let keys = every_key_ring().swap_remove(0).1;
+    let home = home();
+    let [plain, sealed, key] = ["plain", "sealed", "key"].map(|name| home.path().join(name));
+    fs::create_dir(&plain).unwrap();
+    for name in ["one", "two"] {
+        fs::write(plain.join(name), bytes(1000)).unwrap();
+    }
+    fs::hard_link(plain.join("two"), plain.join("three")).unwrap();
+    let moving = options().with(|it| {
+        it.tree.remove_source = true;
+        it.tree.existing = Existing::Overwrite;
+        it.tree.program.wrapped_key = Some((key.clone(), Fingerprint::of(b"wrapped")));
+    });
+    let before = common::snapshot(&plain);
+    for there in [None, Some("another")] {
+        if let Some(there) = there {
+            fs::write(&key, there).unwrap();
+        }
+        let report = run(Operation::Encrypt, &keys, &plain, &sealed, &moving);
+        assert_eq!(report.files, 0, "{report:?}");
+        let is_told = |error: &FileError| matches!(error, FileError::KeyGone(_));
+        assert!(report.failures.iter().any(|failure| is_told(&failure.error)), "{report:?}");
+        assert_eq!(common::snapshot(&plain), before);
+    }
+    fs::write(&key, "wrapped").unwrap();
+    let report = run(Operation::Encrypt, &keys, &plain, &sealed, &moving);
+    assert!(report.is_success() && report.files == 2, "{:?}", report.failures);
+    assert_eq!(fs::read_dir(&plain).unwrap().count(), 0);
 }

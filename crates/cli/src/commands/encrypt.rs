@@ -115,7 +115,7 @@ impl Encrypt {
             fresh.refuse_second()?;
         }
         let key_is_fresh = sealing.fresh.is_some();
-        let head = sealing.head;
+        let (head, reused) = (sealing.head, sealing.reused);
         // A device or a FIFO gets the key at its head.
         if !head.is_empty() && !self.writing.dry_run && !self.writing.remove_source {
             route.take_as_streams("--recipient")?;
@@ -138,6 +138,8 @@ impl Encrypt {
         let skip_changing = self.skip_changing;
         let plan = Plan::new(operation, evener, route, warnings, |options| {
             options.tree.program.key_is_fresh = key_is_fresh;
+            options.tree.program.wrapped_key =
+                reused.as_ref().map(|key| (key.path.clone(), key.fingerprint));
             options.tree.skip_changing = skip_changing;
             options.stream.head = head;
             options.stream.base64 = armour;
@@ -145,6 +147,7 @@ impl Encrypt {
             writing.apply(options);
             choosing.apply(&mut options.tree)
         })?;
-        Ok(Plan { fresh_key, reused_key: sealing.reused, said: sealing.said, ..plan })
+        let reused_key = reused.map(|key| key.file);
+        Ok(Plan { fresh_key, reused_key, said: sealing.said, ..plan })
     }
 }

@@ -118,6 +118,11 @@ impl WrittenKey {
         &self.path
     }
 
+    /// Its path, and the fingerprint of its bytes.
+    pub(crate) fn identity(&self) -> (PathBuf, Fingerprint) {
+        (self.path.clone(), self.fingerprint)
+    }
+
     /// Notices for the user about how it was made.
     pub(crate) fn notices(&self) -> impl Iterator<Item = &'static str> {
         self.notices.into_iter().flatten()

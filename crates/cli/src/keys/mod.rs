@@ -11,7 +11,6 @@ mod wrap;
 mod wrapped;
 
 use std::ffi::OsStr;
-use std::fs::File;
 use std::path::Path;
 
 use evener::KeyRing;
@@ -28,7 +27,7 @@ pub(crate) use keyholder::Keyholder;
 pub(crate) use openssl::Intent;
 pub(crate) use place::KeyPlace;
 pub(crate) use wrap::{Wrapping, wrapping};
-use wrapped::{Chosen, Wrapped};
+use wrapped::{Chosen, HeldKey, Wrapped};
 
 /// The keys for encryption, with the wrapped key and message that go with them.
 pub(crate) struct Sealing {
@@ -38,7 +37,7 @@ pub(crate) struct Sealing {
     /// The wrapped key, with which a pipe begins.
     pub(crate) head: Vec<u8>,
     /// The wrapped key that was there already, to be held open while it is used.
-    pub(crate) reused: Option<File>,
+    pub(crate) reused: Option<HeldKey>,
     /// A message for the user about the choice of the key.
     pub(crate) said: Option<String>,
 }
@@ -100,8 +99,8 @@ pub(crate) fn sealing(
     match chosen.wrapped {
         None => {}
         Some(Wrapped::Fresh(key)) => sealing.fresh = Some(key),
-        Some(Wrapped::Reused { file, others }) => {
-            sealing.reused = Some(file);
+        Some(Wrapped::Reused { key, others }) => {
+            sealing.reused = Some(key);
             for other in others {
                 sealing.ring = sealing.ring.joined_by(ring(&other, context)?);
             }

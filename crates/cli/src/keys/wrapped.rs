@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use evener::format::Guess;
-use evener::keys::{KeyError, KeyFile, KeyFormat, KeyMaterial};
+use evener::keys::{Fingerprint, KeyError, KeyFile, KeyFormat, KeyMaterial};
 use evener::wrapped_key_name;
 
 use super::fresh::FreshKey;
@@ -24,13 +24,20 @@ use crate::trouble::{Trouble, complain, shown};
 pub(super) enum Wrapped {
     /// It is there already.
     Reused {
-        /// While this file is open, the run that wrote it does not remove it.
-        file: File,
+        key: HeldKey,
         /// The other keys there that open existing files.
         others: Vec<KeyMaterial>,
     },
     /// It is yet to be written.
     Fresh(FreshKey),
+}
+
+/// A wrapped key that was there already.
+pub(crate) struct HeldKey {
+    /// While this file is open, the run that wrote it does not remove it.
+    pub(crate) file: File,
+    pub(crate) path: PathBuf,
+    pub(crate) fingerprint: Fingerprint,
 }
 
 /// The key that encrypts.
@@ -62,10 +69,11 @@ pub(super) fn reuse_or_make(
         true => find_own(&place, audience.as_deref(), keyholder)?,
         false => Found::default(),
     };
-    if let Some(Own { path, material, proof }) = found.own {
+    if let Some(Own { path, fingerprint, material, proof }) = found.own {
         check_format(&material, wanted, &path)?;
         let said = Some(format!("encrypts with the key in {}, {proof}", shown(&path)));
-        let wrapped = Some(Wrapped::Reused { file: hold(&path)?, others: found.others });
+        let key = HeldKey { file: hold(&path)?, path, fingerprint };
+        let wrapped = Some(Wrapped::Reused { key, others: found.others });
         return Ok(Chosen { material, wrapped, said });
     }
     match (wrapping, found.refusal, found.left_alone) {
@@ -109,6 +117,7 @@ struct Found {
 /// A wrapped key of this user's, open.
 struct Own {
     path: PathBuf,
+    fingerprint: Fingerprint,
     material: KeyMaterial,
     proof: Proof,
 }
@@ -199,7 +208,8 @@ fn find_own(
         }
         match file.open(keyholder) {
             Ok(material) if found.own.is_none() => {
-                found.own = Some(Own { path, material, proof });
+                let fingerprint = file.fingerprint();
+                found.own = Some(Own { path, fingerprint, material, proof });
             }
             Ok(material) => found.others.push(material),
             Err(error @ KeyError::Passphrase { .. }) => return Err(error.into()),
