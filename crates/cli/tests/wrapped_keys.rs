@@ -126,12 +126,47 @@ fn a_planted_key_is_never_encrypted_with() {
         .unwrap();
     fs::write(fixture.path("tree/three"), "later").unwrap();
     let resume = ["encrypt", "-r", RECIPIENT, "-i", "identity", "--resume", "tree", "sealed"];
-    fixture.expect(0, &resume);
+    let resumed = fixture.expect(1, &resume);
+    assert!(resumed.messages.contains("was not made with this key"), "{resumed:?}");
     let three = ["sealed/three.enc", "-"];
     fixture.expect(2, &[&["decrypt"], &planted[..], &three].concat());
     // A named key is used: the user vouches for it.
     let named = ["-k", "sealed/evener-key-2.age", "-i", "identity", "--overwrite"];
     fixture.expect(0, &[&["encrypt"], &named[..], &["tree", "sealed"]].concat());
+}
+
+#[test]
+fn an_output_whose_key_is_lost_is_not_complete() {
+    let fixture = Fixture::new();
+    fixture.secret("passphrase", "correct horse battery staple\n");
+    let means =
+        [&["-r", RECIPIENT][..], &["-r", RECIPIENT, "-i", "identity"], &["--passphrase-file", "passphrase"]];
+    for (number, means) in means.into_iter().enumerate() {
+        for (source, target, key) in [
+            ("tree", format!("sealed-{number}"), format!("sealed-{number}/evener-key.age")),
+            ("tree/one", format!("one-{number}"), format!("one-{number}.evener-key.age")),
+        ] {
+            let encrypt = [&["encrypt", "--resume"], means, &[source, &target]].concat();
+            // There is nothing yet that could go unchecked.
+            assert!(!fixture.expect(0, &encrypt).messages.contains("warning"));
+            let resumed = fixture.expect(0, &encrypt);
+            assert!(resumed.messages.contains("complete already"), "{resumed:?}");
+            for junk in [None, Some(""), Some("junk"), Some("age-encryption.org/v1\njunk")] {
+                fs::remove_file(fixture.path(&key)).unwrap();
+                if let Some(junk) = junk {
+                    fs::write(fixture.path(&key), junk).unwrap();
+                }
+                let refused = fixture.expect(1, &encrypt);
+                let told = "was not made with this key";
+                assert!(refused.messages.contains(told), "{junk:?}: {refused:?}");
+                if junk.is_none() {
+                    // A fresh key that encrypted nothing does not stay.
+                    assert!(!fixture.path(&key).exists());
+                    fs::write(fixture.path(&key), "").unwrap();
+                }
+            }
+        }
+    }
 }
 
 #[test]

@@ -152,9 +152,9 @@ pub struct TransferOptions {
 #[doc(hidden)]
 #[derive(Clone, Debug, Default)]
 pub struct ForProgram {
-    /// True if the key was made for this very run. Complete outputs then have other keys, so
-    /// [`Existing::Resume`] can't check their headers.
-    pub key_is_fresh: bool,
+    /// True if complete outputs may have other keys, which this run can't open. Then
+    /// [`Existing::Resume`] does not check their headers.
+    pub has_closed_keys: bool,
     /// True if the caller has just made the target directory, which then gets the source's mode.
     /// Other existing directories keep their mode, owner and times.
     pub target_is_new: bool,

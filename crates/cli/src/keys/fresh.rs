@@ -5,11 +5,13 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use evener::keys::{self, Fingerprint, KeyError};
+use evener::keys::{self, Fingerprint, KeyError, KeyFile, KeyMaterial};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use super::pins::{Doubt, Pin, Pins};
+use super::Keyholder;
 use super::place::KeyPlace;
+use super::wrapped::open_all;
 use crate::ends::directory_of;
 use crate::trouble::{Trouble, shown};
 
@@ -54,6 +56,21 @@ impl FreshKey {
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+
+    /// The keys of earlier runs in its place that can be opened.
+    pub(super) fn earlier_keys(
+        &self,
+        keyholder: &Keyholder<'_>,
+    ) -> Result<Vec<KeyMaterial>, Trouble> {
+        Ok(open_all(self.place.existing(), keyholder)?.keys)
+    }
+
+    /// Returns whether its place has wrapped keys that something may open.
+    pub(super) fn has_earlier_keys(&self) -> bool {
+        let is_key =
+            |path: &PathBuf| KeyFile::read(path).is_ok_and(|file| file.recipients().is_some());
+        self.place.existing().iter().any(is_key)
     }
 
     /// Refuses to be another key in a place that has one.

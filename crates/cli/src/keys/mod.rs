@@ -40,6 +40,8 @@ pub(crate) struct Sealing {
     pub(crate) reused: Option<HeldKey>,
     /// A message for the user about the choice of the key.
     pub(crate) said: Option<String>,
+    /// True if there are wrapped keys of earlier runs, and nothing was given that opens them.
+    pub(crate) has_closed_keys: bool,
 }
 
 /// Finds or makes the key that encrypts. `place` is where a fresh key would be kept: beside the
@@ -112,7 +114,25 @@ pub(crate) fn sealing(
 impl Sealing {
     /// Keys alone.
     fn with(ring: KeyRing) -> Sealing {
-        Sealing { ring, fresh: None, head: Vec::new(), reused: None, said: None }
+        let (fresh, head, reused, said) = (None, Vec::new(), None, None);
+        Sealing { ring, fresh, head, reused, said, has_closed_keys: false }
+    }
+
+    /// Joins to a fresh key those of earlier runs that can be opened: complete outputs are theirs.
+    pub(crate) fn with_earlier_keys(
+        mut self,
+        context: Option<&str>,
+        keyholder: &Keyholder<'_>,
+    ) -> Result<Sealing, Trouble> {
+        let Some(fresh) = &self.fresh else { return Ok(self) };
+        if !keyholder.opens_something() {
+            self.has_closed_keys = fresh.has_earlier_keys();
+            return Ok(self);
+        }
+        for earlier in fresh.earlier_keys(keyholder)? {
+            self.ring = self.ring.joined_by(ring(&earlier, context)?);
+        }
+        Ok(self)
     }
 }
 

@@ -298,8 +298,8 @@ fn first_of_age(directory: &Path) -> Option<PathBuf> {
 
 /// The result of opening wrapped keys.
 #[derive(Default)]
-struct Opened {
-    keys: Vec<KeyMaterial>,
+pub(super) struct Opened {
+    pub(super) keys: Vec<KeyMaterial>,
     /// The error of the first key that should have opened and did not.
     refusal: Option<KeyError>,
     /// The error of the first key that is wrapped in the other way, for recipients or with a
@@ -307,7 +307,7 @@ struct Opened {
     passed_over: Option<KeyError>,
 }
 
-fn open_all(paths: Vec<PathBuf>, keyholder: &Keyholder<'_>) -> Result<Opened, Trouble> {
+pub(super) fn open_all(paths: Vec<PathBuf>, keyholder: &Keyholder<'_>) -> Result<Opened, Trouble> {
     let mut opened = Opened::default();
     let mut seen = HashSet::new();
     let (mut tried, mut refused) = (0, 0);

@@ -232,11 +232,11 @@ impl Writing {
     }
 
     /// Warns of what `--resume` or `--update` can't detect with these keys, if it was given.
-    pub(crate) fn warning(&self, ring: &KeyRing, key_is_fresh: bool) -> Option<String> {
+    pub(crate) fn warning(&self, ring: &KeyRing, has_closed_keys: bool) -> Option<String> {
         let reason = if !ring.primary().cipher().is_authenticated() {
             "nothing in files of `openssl enc` shows with which key they were made"
-        } else if key_is_fresh && self.resume {
-            "this run made a new key, and can't open the keys of earlier runs"
+        } else if has_closed_keys && self.resume {
+            "nothing was given that opens the keys of earlier runs (--identity, --passphrase)"
         } else {
             return None;
         };

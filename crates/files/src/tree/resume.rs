@@ -108,7 +108,7 @@ impl TreeWork<'_> {
         worker: &mut Worker<'_>,
     ) -> Result<(), SegmentError> {
         let seals = self.operation == Operation::Encrypt;
-        if seals && self.options.program.key_is_fresh && self.options.existing.resumes() {
+        if seals && self.options.program.has_closed_keys && self.options.existing.resumes() {
             return Ok(());
         }
         let opened =
