@@ -56,7 +56,8 @@ fn a_secret_in_place_of_a_name_is_not_printed() {
         ] {
             for json in [&[][..], &["--json"]] {
                 let ended = fixture.run(&[arguments, json].concat());
-                let printed = format!("{}{}", ended.messages, String::from_utf8_lossy(&ended.output));
+                let printed =
+                    format!("{}{}", ended.messages, String::from_utf8_lossy(&ended.output));
                 assert_ne!(ended.status, Some(0), "{printed}");
                 assert!(!printed.contains(&secret[secret.len() - 15..]), "{printed}");
             }
@@ -72,7 +73,8 @@ fn memory_is_locked_beyond_a_limit_that_cannot_be_raised() {
     let fixture = Fixture::new();
     let line = |program: &str| format!("{under} {program}");
     let may = "python3 -c 'import ctypes; exit(ctypes.CDLL(None).mlockall(7))'";
-    if fixture.shell(&line("true")).status != Some(0) || fixture.shell(&line(may)).status != Some(0) {
+    if fixture.shell(&line("true")).status != Some(0) || fixture.shell(&line(may)).status != Some(0)
+    {
         evener_core::skipped!("locking memory beyond a limit: this process may not");
         return;
     }

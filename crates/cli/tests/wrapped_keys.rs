@@ -87,7 +87,9 @@ fn a_wrapped_key_that_does_not_read_back_costs_no_source() {
             assert_eq!(ended.status, Some(2), "{ended:?}");
             assert!(ended.messages.contains("does not read back as it was written"), "{ended:?}");
             assert_eq!(fixture.names("tree"), ["deep", "one"]);
-            assert!(["sealed", "one.enc", "made.key"].iter().all(|made| !fixture.path(made).exists()));
+            assert!(
+                ["sealed", "one.enc", "made.key"].iter().all(|made| !fixture.path(made).exists())
+            );
         }
     }
     assert!(!fixture.names(".").iter().any(|name| name.contains("evener-key")));
@@ -139,8 +141,11 @@ fn a_planted_key_is_never_encrypted_with() {
 fn an_output_whose_key_is_lost_is_not_complete() {
     let fixture = Fixture::new();
     fixture.secret("passphrase", "correct horse battery staple\n");
-    let means =
-        [&["-r", RECIPIENT][..], &["-r", RECIPIENT, "-i", "identity"], &["--passphrase-file", "passphrase"]];
+    let means = [
+        &["-r", RECIPIENT][..],
+        &["-r", RECIPIENT, "-i", "identity"],
+        &["--passphrase-file", "passphrase"],
+    ];
     for (number, means) in means.into_iter().enumerate() {
         for (source, target, key) in [
             ("tree", format!("sealed-{number}"), format!("sealed-{number}/evener-key.age")),
@@ -167,6 +172,28 @@ fn an_output_whose_key_is_lost_is_not_complete() {
             }
         }
     }
+}
+
+#[test]
+fn planted_keys_take_no_minutes() {
+    let fixture = Fixture::new();
+    fixture.expect(0, &["encrypt", "-r", RECIPIENT, "tree", "sealed"]);
+    let text = "B".repeat(42) + "A";
+    let stanzas = format!("-> X25519 {text}\n{text}\n").repeat(7_000);
+    for number in 0..5 {
+        let key = format!("age-encryption.org/v1\n{stanzas}--- {text}\n{number:0100}");
+        fs::write(fixture.path(&format!("sealed/evener-key-{}.age", number + 2)), key).unwrap();
+    }
+    let opened = fixture.expect(0, &["decrypt", "-i", "identity", "sealed", "restored"]);
+    assert!(opened.messages.contains("the 4 longest wrapped keys were not tried"), "{opened:?}");
+    fixture.assert_same_tree("tree", "restored");
+    fs::write(fixture.path("tree/three"), "later").unwrap();
+    let resume = ["encrypt", "-r", RECIPIENT, "--resume", "tree", "sealed"];
+    let refused = fixture.expect(2, &resume);
+    assert!(refused.messages.contains("would not be tried again"), "{refused:?}");
+    // The key that is there is enough.
+    let reuse = ["encrypt", "-r", RECIPIENT, "-i", "identity", "--resume", "tree", "sealed"];
+    fixture.expect(0, &reuse);
 }
 
 #[test]

@@ -196,7 +196,8 @@ mod tests {
                 assert!(!text.contains("QQQQ") && text.contains("…/ü "), "{text}");
             }
         }
-        for name in ["age-plugin-yubikey", "evener-key:v1:NAME", "AGE-SECRET-KEY-1…", "evener-key.age"]
+        for name in
+            ["age-plugin-yubikey", "evener-key:v1:NAME", "AGE-SECRET-KEY-1…", "evener-key.age"]
         {
             assert_eq!(shown(name).to_string(), name);
         }

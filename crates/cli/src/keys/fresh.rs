@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use evener::keys::{self, Fingerprint, KeyError, KeyFile, KeyMaterial};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
-use super::pins::{Doubt, Pin, Pins};
 use super::Keyholder;
+use super::pins::{Doubt, Pin, Pins};
 use super::place::KeyPlace;
 use super::wrapped::open_all;
 use crate::ends::directory_of;

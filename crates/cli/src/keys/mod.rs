@@ -7,6 +7,7 @@ mod keyholder;
 mod openssl;
 mod pins;
 mod place;
+mod room;
 mod wrap;
 mod wrapped;
 

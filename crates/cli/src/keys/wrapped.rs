@@ -14,6 +14,7 @@ use evener::wrapped_key_name;
 use super::fresh::FreshKey;
 use super::pins::{Doubt, Pins};
 use super::place::KeyPlace;
+use super::room::{LIMITS, Readable};
 use super::wrap::Wrapping;
 use super::{Keyholder, check_format};
 use crate::ends::directory_of;
@@ -91,6 +92,7 @@ pub(super) fn reuse_or_make(
         (Some(wrapping), None, left_alone) => {
             let material = KeyMaterial::generate(wanted.unwrap_or_default())?;
             let contents = wrapping.wrap(&material, keyholder)?;
+            Readable::read(place.existing()).refuse_more(&contents, &place.directory)?;
             let said = left_alone.as_ref().map(|(path, why)| {
                 format!("makes a fresh key and leaves {} alone: {why}", shown(path))
             });
@@ -163,8 +165,7 @@ fn find_own(
     let mut with_passphrase = Vec::new();
     let mut pinned = Vec::new();
     let mut of_others = Vec::new();
-    for path in place.existing() {
-        let file = KeyFile::read(&path);
+    for (path, file) in Readable::read(place.existing()).keys {
         let pin = file.as_ref().ok().and_then(|file| pins.find(file.fingerprint()));
         let doubt = match pin {
             None => Some(Doubt::Unknown),
@@ -311,8 +312,15 @@ pub(super) fn open_all(paths: Vec<PathBuf>, keyholder: &Keyholder<'_>) -> Result
     let mut opened = Opened::default();
     let mut seen = HashSet::new();
     let (mut tried, mut refused) = (0, 0);
-    for path in paths {
-        let file = match KeyFile::read(&path) {
+    let readable = Readable::read(paths);
+    if readable.left_out > 0 {
+        complain(&format_args!(
+            "the {} longest wrapped keys were not tried: {LIMITS} (name one with --key)",
+            readable.left_out
+        ));
+    }
+    for (path, file) in readable.keys {
+        let file = match file {
             Ok(file) => file,
             Err(error) => {
                 opened.refusal.get_or_insert(error);

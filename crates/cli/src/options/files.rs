@@ -126,7 +126,7 @@ pub(crate) struct Writing {
     /// Skip files whose output is complete: its size and time are right and its header fits the
     /// key. The content is not verified
     #[arg(long, help_heading = "Outputs")]
-    resume: bool,
+    pub(crate) resume: bool,
     /// Process only new and changed files
     ///
     /// Outputs whose source has changed are replaced, and the others stay. A source has changed if
