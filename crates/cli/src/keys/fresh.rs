@@ -53,7 +53,13 @@ impl FreshKey {
                     return Ok(WrittenKey { path, fingerprint, is_first, made_directory, notices });
                 }
                 Err(KeyError::Exists { .. }) => number += 1,
-                Err(error) => return Err(error.into()),
+                Err(error) => {
+                    if made_directory {
+                        // If this fails, an empty directory stays.
+                        let _ = fs::remove_dir(&self.place.directory);
+                    }
+                    return Err(error.into());
+                }
             }
         }
     }
