@@ -292,8 +292,8 @@ pub(crate) const EMPTY: &str =
 const NOTHING_TAKEN: &str =
     ": it has files, but the options (--include, --exclude) select none of them";
 
-const NOTHING_FITS: &str = ": it has files, but none to take: encrypted files' names end in `.enc`, \
-     or in what --suffix says, and --include, --exclude and --only choose among those";
+const NOTHING_FITS: &str = ": none of its files is encrypted and chosen; encrypted files' names end \
+     in `.enc`, or in what --suffix says, and --include, --exclude and --only choose among those";
 
 /// Returns whether `--only` names nothing but symbolic links and directories without files, all of
 /// which were done.

@@ -124,8 +124,9 @@ pub enum FileError {
     Newer(String),
     /// The output's name leads to another output of the same run.
     #[error(
-        "the output `{0}` has been made for another source already: where it goes, the two names \
-         are one, or another run makes the same outputs; rename the source, or do one run at a time"
+        "another source has the output `{0}` already: the file system of the outputs takes their two \
+         names for one, or another run is making the same outputs; rename the source, or do one run \
+         at a time"
     )]
     SameName(String),
     /// A directory of the source was a mount point when its outputs were made.

@@ -83,8 +83,8 @@ impl FreshKey {
     pub(crate) fn refuse_second(&self) -> Result<(), Trouble> {
         if let Some((there, why)) = &self.left_alone {
             return Err(Trouble::Usage(format!(
-                "--update adds no other key to that in {0}, which is not used: {why}; if you are \
-                 sure who can open it, name it with --key {0}",
+                "the key in {0} is not used: {why}; --update adds no second key beside it, so if \
+                 you are sure who can open it, name it with --key {0}",
                 shown(there)
             )));
         }

@@ -145,13 +145,15 @@ pub(crate) struct Writing {
     ignore_ctime: bool,
     /// With --update of an encrypted tree: delete outputs whose source is gone
     ///
-    /// Evener asks first, and also deletes the directories that are then empty. It deletes only
-    /// files that the key opens, and nothing at all if a file failed, if a directory could not be
-    /// read, or if DST held no output of SRC before. It deletes nothing below a directory of SRC
-    /// that was a mount point in an earlier run and is none now (DST/.evener-mounts lists them),
-    /// nor below an empty directory until a run with --delete has recorded that it is no mount
-    /// point. Files that --exclude skips stay, and so do symbolic links. --dry-run lists the files
-    /// to delete. Deletions come last: if DST is full, make room there by hand
+    /// Evener asks first. It deletes only files that the key opens, and then directories that have
+    /// become empty. Symbolic links stay, and so do outputs of files that --exclude skips. --dry-run
+    /// lists the files to delete.
+    ///
+    /// Evener deletes nothing at all if a file failed, if a directory could not be read, or if DST
+    /// held no output of SRC before. While a disk may be unmounted, it deletes nothing either: if a
+    /// directory of SRC was a mount point in an earlier run and is none now (DST/.evener-mounts
+    /// lists them), or if it is empty and no run with --delete has recorded yet that it is no mount
+    /// point. Deletions come last: if DST is full, make room there by hand
     #[arg(long, help_heading = "Outputs")]
     delete: bool,
     /// Let --delete also delete below directories that are no longer mounted, or are empty
