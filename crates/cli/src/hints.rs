@@ -99,8 +99,8 @@ pub(crate) fn of_file(error: &FileError) -> impl Display {
         {
             "; `ulimit -n` allows more"
         }
-        FileError::System { errno, .. } | FileError::Output { errno, .. }
-            if errno.number() == Errno::NOSPC.raw_os_error() =>
+        FileError::System { action, errno } | FileError::Output { action, errno, .. }
+            if errno.number() == Errno::NOSPC.raw_os_error() && !action.starts_with("write") =>
         {
             " (or no names: `df -i` shows whether its inodes are used up)"
         }

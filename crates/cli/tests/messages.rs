@@ -604,3 +604,17 @@ fn mistakes_are_told_in_plain_words() {
     let is_known = |line: &str| line.starts_with("evener:") || line.starts_with('{');
     assert!(ended.messages.lines().all(is_known), "{}", ended.messages);
 }
+
+#[test]
+fn a_file_system_without_names_is_not_said_to_be_full() {
+    let fixture = Fixture::new();
+    let mount = "mkdir -p full && mount -t tmpfs -o nr_inodes=1 none full";
+    if fixture.shell(&format!("unshare -rm sh -c '{mount}'")).status != Some(0) {
+        evener_core::skipped!("a file system without inodes: none can be mounted here");
+        return;
+    }
+    let encrypt = "$evener encrypt -k my.key tree/one full/one";
+    let ended = fixture.shell(&format!("unshare -rm sh -c '{mount} && {encrypt}'"));
+    assert_eq!(ended.status, Some(1), "{ended:?}");
+    assert!(ended.messages.contains("(or no names: `df -i` shows"), "{ended:?}");
+}
