@@ -8,7 +8,7 @@ use std::path::Path;
 use evener::format::{FormatError, Guess, recognise};
 use evener::keys::faults::PassphraseFault;
 use evener::keys::{KeyError, MalformedKey};
-use evener::{Failure, FileError};
+use evener::{Failure, FileError, Refusal};
 use rustix::io::Errno;
 
 /// The options about the format of the files that were given: no hint names them again.
@@ -24,6 +24,9 @@ pub(crate) struct Given {
 pub(crate) fn line(failure: &Failure, given: Given) -> String {
     let hint = match &failure.error {
         FileError::Format(_) => of_kind(&failure.path, given),
+        FileError::Refused(Refusal::NotFound { .. }) if is_glob(&failure.path) => {
+            "; --only takes no patterns: --include does"
+        }
         _ => "",
     };
     format!("{}: {}{hint}", evener::program::shown(&failure.path), of_file(&failure.error))
@@ -44,6 +47,11 @@ fn of_kind(path: &Path, given: Given) -> &'static str {
         Some(Guess::Pipe) => "; it begins with a wrapped key (-i or --passphrase opens it)",
         _ => "",
     }
+}
+
+/// Returns whether a path is one only as a pattern.
+fn is_glob(path: &Path) -> bool {
+    path.as_os_str().as_encoded_bytes().iter().any(|byte| b"*?[{".contains(byte))
 }
 
 /// Guesses the format of a file from its beginning; `None` if it is no file or can't be read.
@@ -104,6 +112,11 @@ pub(crate) fn of_file(error: &FileError) -> impl Display {
             if errno.number() == Errno::MFILE.raw_os_error() =>
         {
             "; `ulimit -n` allows more"
+        }
+        FileError::System { action, errno } | FileError::Output { action, errno, .. }
+            if errno.number() == Errno::NOSPC.raw_os_error() && !action.starts_with("write") =>
+        {
+            " (or no names: `df -i` shows whether its inodes are used up)"
         }
         FileError::NotBase64 => "; without --base64 a binary file is read",
         FileError::Memory { needed } => {

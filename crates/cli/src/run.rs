@@ -84,11 +84,11 @@ fn carry_out(plan: Plan, telling: &Telling, signals: &Signals) -> Result<Ending,
         for notice in key.notices().filter(|_| !telling.quiet) {
             complain(&format_args!("{}: {notice}", shown(key.path())));
         }
-        if key.made_directory() {
-            let evener =
-                plan.evener.with_options(|options| options.tree.program.target_is_new = true);
-            plan = Plan { evener, ..plan };
-        }
+        let evener = plan.evener.with_options(|options| {
+            options.tree.program.target_is_new |= key.made_directory();
+            options.tree.program.wrapped_key = Some(key.identity());
+        });
+        plan = Plan { evener, ..plan };
         *written.lock().ignore_poison() = Some(key);
     }
     let result = progress.watch(&plan, || process(&plan));
@@ -298,8 +298,8 @@ pub(crate) const EMPTY: &str =
 const NOTHING_TAKEN: &str =
     ": it has files, but the options (--include, --exclude) select none of them";
 
-const NOTHING_FITS: &str = ": it has files, but none to take: encrypted files' names end in `.enc`, \
-     or in what --suffix says, and --include, --exclude and --only choose among those";
+const NOTHING_FITS: &str = ": none of its files is encrypted and chosen; encrypted files' names end \
+     in `.enc`, or in what --suffix says, and --include, --exclude and --only choose among those";
 
 /// Returns whether `--only` names nothing but symbolic links and directories without files, all of
 /// which were done.

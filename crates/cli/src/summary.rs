@@ -51,7 +51,11 @@ pub(crate) fn tell(operation: Operation, report: &Report, given: Given, telling:
     if telling.verbose && !telling.quiet {
         let terminal = table::width_of(io::stderr());
         for line in table::lines(&COLUMNS, &efforts(report), terminal) {
-            print_line(&line);
+            // Beside lines of JSON, a prefix tells messages apart.
+            match telling.json_progress {
+                Some(_) => complain(&line),
+                None => print_line(&line),
+            }
         }
     }
 }

@@ -8,7 +8,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixDatagram;
 use std::process::Command;
 
-use common::{Fixture, has};
+use common::{Fixture, RECIPIENT, has};
 
 /// Runs `evener encrypt -k my.key` with these arguments and returns its message.
 fn refused(fixture: &Fixture, arguments: &[&str]) -> String {
@@ -315,8 +315,8 @@ fn what_is_no_regular_file_is_said_to_be_none() {
     fixture.shell("mkfifo pipe");
     for options in [["-k", "pipe"], ["-i", "pipe"], ["-k", "/dev/stdin"]] {
         let ended = fixture.run(&[&["encrypt"], &options[..], &["tree/one", "out"]].concat());
-        let told = "is not a regular file, as key and identity files must be; \
-                    write it to a file first";
+        let told = "it is a directory, a device or a named pipe; give a regular file, or a pipe as \
+                    standard input";
         assert_eq!(ended.status, Some(2));
         assert!(ended.messages.contains(told), "{options:?}: {}", ended.messages);
     }
@@ -564,4 +564,57 @@ fn a_file_of_another_kind_is_told_by_its_beginning() {
         assert!(!messages.contains("--format openssl"), "{name}: {messages}");
         assert!(messages.contains(name), "{messages}");
     }
+}
+
+#[test]
+fn mistakes_are_told_in_plain_words() {
+    let fixture = Fixture::new();
+    fixture
+        .shell("cp tree/one plain; echo '{\"a\": 1}' > profile; echo 1 > one.enc; chmod 644 plain");
+    fs::write(fixture.path("id.pub"), RECIPIENT).unwrap();
+    fixture.expect(0, &["encrypt", "-k", "my.key", "tree", "sealed"]);
+    let encrypt = ["encrypt", "-k", "my.key", "tree", "out"];
+    let decrypt = ["decrypt", "-k", "my.key"];
+    for (status, command, options, told) in [
+        (1, &decrypt[..], &["one.enc", "out"][..], "or was never encrypted"),
+        (2, &["decrypt", "-i", "id.pub"], &["sealed", "out"], "this is a public key"),
+        (2, &encrypt, &["--max-cpu", "x"], "not a whole number"),
+        (2, &encrypt, &["--max-cpu", "-1"], "-1 is not from 1 to 100"),
+        (2, &encrypt, &["--verify-engine", "x"], "not a whole number"),
+        (2, &encrypt, &["--memory", "-1"], "not a size such as"),
+        (2, &encrypt, &["--jobs", "-1"], "not a number from 1"),
+        (2, &encrypt, &["--profile", "profile"], "it holds no profile"),
+        (
+            1,
+            &decrypt,
+            &["--only", "*", "sealed", "out"],
+            "--only takes no patterns: --include does",
+        ),
+        (2, &decrypt, &["--only", "deep/../deep", "sealed", "out"], "write the path without it"),
+    ] {
+        let ended = fixture.expect(status, &[command, options].concat());
+        assert!(ended.messages.contains(told), "{options:?}: {}", ended.messages);
+        let _ = fs::remove_dir_all(fixture.path("out"));
+    }
+    fixture.shell("touch -d 2001-02-03T04:05:06Z tree/one");
+    let ended = fixture.expect(1, &["encrypt", "--resume", "-k", "my.key", "tree", "sealed"]);
+    assert!(ended.messages.contains("its source on 2001-02-03 04:05:06.000000000 (UTC)"));
+
+    let ended = fixture.expect(0, &[&encrypt[..], &["-v", "--json-progress"]].concat());
+    let is_known = |line: &str| line.starts_with("evener:") || line.starts_with('{');
+    assert!(ended.messages.lines().all(is_known), "{}", ended.messages);
+}
+
+#[test]
+fn a_file_system_without_names_is_not_said_to_be_full() {
+    let fixture = Fixture::new();
+    let mount = "mkdir -p full && mount -t tmpfs -o nr_inodes=1 none full";
+    if fixture.shell(&format!("unshare -rm sh -c '{mount}'")).status != Some(0) {
+        evener_core::skipped!("a file system without inodes: none can be mounted here");
+        return;
+    }
+    let encrypt = "$evener encrypt -k my.key tree/one full/one";
+    let ended = fixture.shell(&format!("unshare -rm sh -c '{mount} && {encrypt}'"));
+    assert_eq!(ended.status, Some(1), "{ended:?}");
+    assert!(ended.messages.contains("(or no names: `df -i` shows"), "{ended:?}");
 }

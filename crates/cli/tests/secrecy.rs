@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::{Fixture, has};
+use common::{Fixture, IDENTITY, has};
 
 #[test]
 fn a_process_with_keys_leaves_no_core_dump() {
@@ -34,6 +34,55 @@ fn a_process_with_keys_leaves_no_core_dump() {
     }
     drop(input);
     assert!(process.wait().unwrap().success());
+}
+
+#[test]
+fn a_secret_in_place_of_a_name_is_not_printed() {
+    let fixture = Fixture::new();
+    let small = IDENTITY.to_lowercase();
+    let key = "evener-key:v1:cobblestone-128:AAECAwQFBgcICQoLDA0ODw";
+    for secret in [IDENTITY, &small, "AGE-PLUGIN-YUBIKEY-1QQQQQQQQQQQQQQQ", key] {
+        for arguments in [
+            &["decrypt", "-i", secret, "tree", "out"][..],
+            &["decrypt", "-k", secret, "tree", "out"],
+            &["decrypt", "--passphrase-file", secret, "tree", "out"],
+            &["encrypt", "-R", secret, "tree", "out"],
+            &["encrypt", "-r", secret, "tree", "out"],
+            &["encrypt", "-k", "my.key", secret, "out"],
+            &["verify", "-k", "my.key", "tree", secret],
+            &["keygen", secret],
+            &["keygen", "--format", secret],
+            &[secret],
+        ] {
+            for json in [&[][..], &["--json"]] {
+                let ended = fixture.run(&[arguments, json].concat());
+                let printed =
+                    format!("{}{}", ended.messages, String::from_utf8_lossy(&ended.output));
+                assert_ne!(ended.status, Some(0), "{printed}");
+                assert!(!printed.contains(&secret[secret.len() - 15..]), "{printed}");
+            }
+        }
+    }
+}
+
+/// Root may lock its memory although it may not raise a finite limit, as in many containers.
+#[test]
+fn memory_is_locked_beyond_a_limit_that_cannot_be_raised() {
+    let under = "prlimit --memlock=65536:65536 setpriv --bounding-set=-sys_resource \
+                 --inh-caps=-sys_resource";
+    let fixture = Fixture::new();
+    let line = |program: &str| format!("{under} {program}");
+    let may = "python3 -c 'import ctypes; exit(ctypes.CDLL(None).mlockall(7))'";
+    if fixture.shell(&line("true")).status != Some(0) || fixture.shell(&line(may)).status != Some(0)
+    {
+        evener_core::skipped!("locking memory beyond a limit: this process may not");
+        return;
+    }
+    let key = "grep VmLck /proc/$PPID/status >&2; cat my.key";
+    let line = line(&format!("$evener verify --key-command '{key}' my.key"));
+    let ended = fixture.shell(&line);
+    let locked = ended.messages.lines().find(|line| line.contains("VmLck")).unwrap_or_default();
+    assert!(locked.split_whitespace().nth(1).is_some_and(|size| size != "0"), "{ended:?}");
 }
 
 /// A process that is not dumpable has its `/proc/self` owned by root, and outputs get their names

@@ -70,6 +70,32 @@ fn a_later_run_adds_a_key_or_reuses_the_one_that_it_can_open() {
 }
 
 #[test]
+fn a_wrapped_key_that_does_not_read_back_costs_no_source() {
+    let fixture = Fixture::new();
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/shim/wrong_byte.c");
+    let shim = fixture.path("shim.so");
+    let mut compiler = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
+    compiler.args(["-shared", "-fPIC", "-o"]).arg(&shim).args([source, "-ldl"]);
+    assert!(compiler.status().unwrap().success(), "the shim does not build");
+    let remove = ["encrypt", "-r", RECIPIENT, "--remove-source"];
+    let keygen = ["keygen", "-r", RECIPIENT, "-o", "made.key"];
+    let (tree, file) = (["tree", "sealed"], ["tree/one", "one.enc"]);
+    for command in [&[&remove[..], &tree].concat(), &[&remove[..], &file].concat(), &keygen[..]] {
+        for byte in ["0", "60", "200"] {
+            let mut command = fixture.command(command);
+            let ended = Ended::of(command.env("LD_PRELOAD", &shim).env("WRONG_BYTE", byte));
+            assert_eq!(ended.status, Some(2), "{ended:?}");
+            assert!(ended.messages.contains("does not read back as it was written"), "{ended:?}");
+            assert_eq!(fixture.names("tree"), ["deep", "one"]);
+            assert!(
+                ["sealed", "one.enc", "made.key"].iter().all(|made| !fixture.path(made).exists())
+            );
+        }
+    }
+    assert!(!fixture.names(".").iter().any(|name| name.contains("evener-key")));
+}
+
+#[test]
 fn a_planted_key_is_never_encrypted_with() {
     let fixture = Fixture::new();
     // An attacker who can write to the place makes keys and wraps them for the owner, whose
@@ -102,12 +128,72 @@ fn a_planted_key_is_never_encrypted_with() {
         .unwrap();
     fs::write(fixture.path("tree/three"), "later").unwrap();
     let resume = ["encrypt", "-r", RECIPIENT, "-i", "identity", "--resume", "tree", "sealed"];
-    fixture.expect(0, &resume);
+    let resumed = fixture.expect(1, &resume);
+    assert!(resumed.messages.contains("was not made with this key"), "{resumed:?}");
     let three = ["sealed/three.enc", "-"];
     fixture.expect(2, &[&["decrypt"], &planted[..], &three].concat());
     // A named key is used: the user vouches for it.
     let named = ["-k", "sealed/evener-key-2.age", "-i", "identity", "--overwrite"];
     fixture.expect(0, &[&["encrypt"], &named[..], &["tree", "sealed"]].concat());
+}
+
+#[test]
+fn an_output_whose_key_is_lost_is_not_complete() {
+    let fixture = Fixture::new();
+    fixture.secret("passphrase", "correct horse battery staple\n");
+    let means = [
+        &["-r", RECIPIENT][..],
+        &["-r", RECIPIENT, "-i", "identity"],
+        &["--passphrase-file", "passphrase"],
+    ];
+    for (number, means) in means.into_iter().enumerate() {
+        for (source, target, key) in [
+            ("tree", format!("sealed-{number}"), format!("sealed-{number}/evener-key.age")),
+            ("tree/one", format!("one-{number}"), format!("one-{number}.evener-key.age")),
+        ] {
+            let encrypt = [&["encrypt", "--resume"], means, &[source, &target]].concat();
+            // There is nothing yet that could go unchecked.
+            assert!(!fixture.expect(0, &encrypt).messages.contains("warning"));
+            let resumed = fixture.expect(0, &encrypt);
+            assert!(resumed.messages.contains("complete already"), "{resumed:?}");
+            for junk in [None, Some(""), Some("junk"), Some("age-encryption.org/v1\njunk")] {
+                fs::remove_file(fixture.path(&key)).unwrap();
+                if let Some(junk) = junk {
+                    fs::write(fixture.path(&key), junk).unwrap();
+                }
+                let refused = fixture.expect(1, &encrypt);
+                let told = "was not made with this key";
+                assert!(refused.messages.contains(told), "{junk:?}: {refused:?}");
+                if junk.is_none() {
+                    // A fresh key that encrypted nothing does not stay.
+                    assert!(!fixture.path(&key).exists());
+                    fs::write(fixture.path(&key), "").unwrap();
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn planted_keys_take_no_minutes() {
+    let fixture = Fixture::new();
+    fixture.expect(0, &["encrypt", "-r", RECIPIENT, "tree", "sealed"]);
+    let text = "B".repeat(42) + "A";
+    let stanzas = format!("-> X25519 {text}\n{text}\n").repeat(7_000);
+    for number in 0..5 {
+        let key = format!("age-encryption.org/v1\n{stanzas}--- {text}\n{number:0100}");
+        fs::write(fixture.path(&format!("sealed/evener-key-{}.age", number + 2)), key).unwrap();
+    }
+    let opened = fixture.expect(0, &["decrypt", "-i", "identity", "sealed", "restored"]);
+    assert!(opened.messages.contains("the 4 longest wrapped keys were not tried"), "{opened:?}");
+    fixture.assert_same_tree("tree", "restored");
+    fs::write(fixture.path("tree/three"), "later").unwrap();
+    let resume = ["encrypt", "-r", RECIPIENT, "--resume", "tree", "sealed"];
+    let refused = fixture.expect(2, &resume);
+    assert!(refused.messages.contains("would not be tried again"), "{refused:?}");
+    // The key that is there is enough.
+    let reuse = ["encrypt", "-r", RECIPIENT, "-i", "identity", "--resume", "tree", "sealed"];
+    fixture.expect(0, &reuse);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Names and texts, made safe to print.
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::fmt::{self, Write};
 use std::io;
@@ -11,14 +12,17 @@ use std::os::unix::ffi::OsStrExt;
 /// A file's name may hold any byte but a slash and zero: control characters, which steer the
 /// terminal; Unicode's format characters, which reorder or hide parts of the name; bytes that are
 /// not UTF-8. Such a name is shown in quotes with these escaped, as `"a\u{1b}b"` or `"\xff"`. Other
-/// names are shown unchanged.
+/// names are shown unchanged, but for a secret that was given in place of a name: see
+/// [`shown_text`].
 pub fn shown<N: AsRef<OsStr> + ?Sized>(name: &N) -> Shown<'_> {
     Shown(name.as_ref().as_bytes())
 }
 
 /// Shows text that may contain names or a device's messages. Escapes the same characters, adds no
-/// quotes, and keeps line breaks.
+/// quotes, and keeps line breaks. An age identity or a key line keeps only its beginning: a user may
+/// have typed it where a file's name belongs.
 pub fn shown_text(text: &str) -> String {
+    let text = &masked(text);
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -40,8 +44,10 @@ pub fn shown_error(error: &io::Error) -> String {
 }
 
 /// Shows a JSON document with the same characters escaped as JSON escapes (RFC 8259, section 7), so
-/// that its strings keep their values. Outside strings there are no such characters.
+/// that its strings keep their values, apart from secrets. Outside strings there are no such
+/// characters.
 pub fn shown_json(document: &str) -> String {
+    let document = &masked(document);
     let mut shown = String::with_capacity(document.len());
     for character in document.chars() {
         match character {
@@ -68,11 +74,11 @@ impl fmt::Display for Shown<'_> {
             && !text.starts_with('"')
             && text.chars().all(is_harmless)
         {
-            return f.write_str(text);
+            return f.write_str(&masked(text));
         }
         f.write_char('"')?;
         for chunk in self.0.utf8_chunks() {
-            for character in chunk.valid().chars() {
+            for character in masked(chunk.valid()).chars() {
                 match character {
                     '"' | '\\' => write!(f, "\\{character}")?,
                     harmless if is_harmless(harmless) => f.write_char(harmless)?,
@@ -86,6 +92,46 @@ impl fmt::Display for Shown<'_> {
         f.write_char('"')
     }
 }
+
+/// Replaces the secret part of identities and keys in a text by an ellipsis.
+fn masked(text: &str) -> Cow<'_, str> {
+    let mut masked = Cow::Borrowed(text);
+    let mut rest = text;
+    while let Some((start, end)) = find_secret(rest) {
+        let done = text.len() - rest.len();
+        if let Cow::Borrowed(_) = masked {
+            masked = Cow::Owned(String::new());
+        }
+        masked.to_mut().push_str(&text[done..done + start]);
+        masked.to_mut().push('…');
+        rest = &rest[end..];
+    }
+    if let Cow::Owned(masked) = &mut masked {
+        masked.push_str(rest);
+    }
+    masked
+}
+
+/// The first identity or key in a text: where its secret part starts and ends.
+fn find_secret(text: &str) -> Option<(usize, usize)> {
+    let bytes = text.as_bytes();
+    let is_of_secret = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_:=".contains(byte);
+    (0..bytes.len()).find_map(|at| {
+        let begins = |prefix: &&str| {
+            let there = bytes.get(at..at + prefix.len());
+            there.is_some_and(|there| there.eq_ignore_ascii_case(prefix.as_bytes()))
+        };
+        let start = at + SECRETS.iter().find(|prefix| begins(prefix))?.len();
+        let length = bytes[start..].iter().take_while(|byte| is_of_secret(byte)).count();
+        (length >= SHORTEST_SECRET).then_some((start, start + length))
+    })
+}
+
+/// The beginnings of texts that are secret, in small letters or capitals.
+const SECRETS: [&str; 3] = ["AGE-SECRET-KEY-", "AGE-PLUGIN-", "evener-key:"];
+
+/// Fewer letters after such a beginning are no secret: `age-plugin-yubikey` is a program's name.
+const SHORTEST_SECRET: usize = 16;
 
 /// Returns whether a character is visible and does not steer the terminal.
 fn is_harmless(character: char) -> bool {
@@ -131,6 +177,29 @@ mod tests {
             ("a\u{200b}".as_bytes(), "\"a\\u{200b}\""),
         ] {
             assert_eq!(shown(OsStr::from_bytes(name)).to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn secrets_in_place_of_names_are_not_shown() {
+        let secret = "1QQQQQQQQQQQQQQQQQQQ";
+        for start in ["AGE-SECRET-KEY-", "age-secret-key-", "AGE-PLUGIN-YUBIKEY-", "evener-key:v1:"]
+        {
+            let name = format!("keys/{start}{secret}/ü {start}{secret}");
+            let shown = [
+                shown(&name).to_string(),
+                super::shown(&format!("{name}\n")).to_string(),
+                shown_text(&name),
+                shown_json(&serde_json::to_string(&[&name]).unwrap()),
+            ];
+            for text in shown {
+                assert!(!text.contains("QQQQ") && text.contains("…/ü "), "{text}");
+            }
+        }
+        for name in
+            ["age-plugin-yubikey", "evener-key:v1:NAME", "AGE-SECRET-KEY-1…", "evener-key.age"]
+        {
+            assert_eq!(shown(name).to_string(), name);
         }
     }
 

@@ -101,6 +101,7 @@ fn read_all(path: &Path) -> io::Result<Document> {
         Ok(_) => Err(invalid(OTHER_VERSION)),
         Err(error) => match text.parse::<Profile>() {
             Ok(profile) => Ok(Document { version: VERSION, profiles: vec![profile] }),
+            Err(_) if error.is_data() => Err(invalid(NO_PROFILE)),
             Err(_) => Err(invalid(error)),
         },
     }
@@ -148,6 +149,7 @@ fn is_same(
             .is_some_and(|offer| (offer.batch.max(1), offer.bytes) == (known.batch, known.bytes))
 }
 
+const NO_PROFILE: &str = "it holds no profile, as `evener engines --measure -o FILE` writes one";
 const OTHER_VERSION: &str = "it is of another version of Evener; measure the engines again";
 
 /// Version 1 was written by every run.

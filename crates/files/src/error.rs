@@ -124,8 +124,9 @@ pub enum FileError {
     Newer(String),
     /// The output's name leads to another output of the same run.
     #[error(
-        "the output `{0}` has been made for another source already: where it goes, the two names \
-         are one, or another run makes the same outputs; rename the source, or do one run at a time"
+        "another source has the output `{0}` already: the file system of the outputs takes their two \
+         names for one, or another run is making the same outputs; rename the source, or do one run \
+         at a time"
     )]
     SameName(String),
     /// A directory of the source was a mount point when its outputs were made.
@@ -152,6 +153,12 @@ pub enum FileError {
          source is kept; do it again"
     )]
     OutputGone(String),
+    /// The wrapped key of the outputs was removed or replaced, so no source was removed.
+    #[error(
+        "the wrapped key `{0}` was replaced or removed after it was made or opened, and only it \
+         opens the output; the source is kept; do it again"
+    )]
+    KeyGone(String),
     /// The output's name is longer than a name can be.
     #[error(
         "the output's name would have {length} bytes, more than the 255 that a name can have; \

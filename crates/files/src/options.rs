@@ -1,10 +1,11 @@
 //! Settings of a run, and options of its operation.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use evener_core::{Cipher, Direction, Engine};
+use evener_keys::Fingerprint;
 use evener_pipeline::costs::Costs;
 use evener_pipeline::policy::MakePolicy;
 use evener_pipeline::{Courtesy, PolicyName, RunOptions};
@@ -152,12 +153,15 @@ pub struct TransferOptions {
 #[doc(hidden)]
 #[derive(Clone, Debug, Default)]
 pub struct ForProgram {
-    /// True if the key was made for this very run. Complete outputs then have other keys, so
-    /// [`Existing::Resume`] can't check their headers.
-    pub key_is_fresh: bool,
+    /// True if complete outputs may have other keys, which this run can't open. Then
+    /// [`Existing::Resume`] does not check their headers.
+    pub has_closed_keys: bool,
     /// True if the caller has just made the target directory, which then gets the source's mode.
     /// Other existing directories keep their mode, owner and times.
     pub target_is_new: bool,
+    /// The file of the wrapped key that opens the outputs. [`TreeOptions::remove_source`] removes
+    /// nothing unless its name still leads to the same bytes.
+    pub wrapped_key: Option<(PathBuf, Fingerprint)>,
     /// The directory that several sources go to. A tree's target in it may not be a symbolic link
     /// to a directory, unlike one that a user has named: no link is followed at its last name, as
     /// for the names below it.

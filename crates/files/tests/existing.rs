@@ -11,6 +11,7 @@ use common::{Options, bytes, cobblestone, every_key_ring, existing, home, option
 use evener_core::Key;
 use evener_files::{Existing, FileError, KeyRing, Operation, Report};
 use evener_format::{CobblestoneSuite, Recipe};
+use evener_keys::Fingerprint;
 
 fn run(operation: Operation, keys: &KeyRing, from: &Path, to: &Path, options: &Options) -> Report {
     process(operation, keys, from, Some(to), options).unwrap()
@@ -95,8 +96,8 @@ fn resuming_replaces_no_output_of_a_source_that_is_gone() {
         let error = refused(Operation::Encrypt, &keys, &two, &sealed, &resuming);
         assert!(matches!(error, FileError::SameName(_)), "{error}");
         // A key that was made for this run opens no earlier output.
-        let key_is_fresh = resuming.clone().with(|it| it.tree.program.key_is_fresh = true);
-        let error = refused(Operation::Encrypt, &fresh, &two, &sealed, &key_is_fresh);
+        let has_closed_keys = resuming.clone().with(|it| it.tree.program.has_closed_keys = true);
+        let error = refused(Operation::Encrypt, &fresh, &two, &sealed, &has_closed_keys);
         assert!(matches!(error, FileError::SameName(_) | FileError::OtherKey(_)), "{error}");
         // Its own output is made again.
         assert!(run(Operation::Encrypt, &keys, &two, &both, &resuming).is_success());
@@ -220,4 +221,36 @@ fn a_file_is_not_its_own_output() {
             assert_eq!(fs::read(&file).unwrap(), bytes(1000));
         }
     }
+}
+
+#[test]
+fn no_source_is_removed_once_the_wrapped_key_has_gone() {
+    let keys = every_key_ring().swap_remove(0).1;
+    let home = home();
+    let [plain, sealed, key] = ["plain", "sealed", "key"].map(|name| home.path().join(name));
+    fs::create_dir(&plain).unwrap();
+    for name in ["one", "two"] {
+        fs::write(plain.join(name), bytes(1000)).unwrap();
+    }
+    fs::hard_link(plain.join("two"), plain.join("three")).unwrap();
+    let moving = options().with(|it| {
+        it.tree.remove_source = true;
+        it.tree.existing = Existing::Overwrite;
+        it.tree.program.wrapped_key = Some((key.clone(), Fingerprint::of(b"wrapped")));
+    });
+    let before = common::snapshot(&plain);
+    for there in [None, Some("another")] {
+        if let Some(there) = there {
+            fs::write(&key, there).unwrap();
+        }
+        let report = run(Operation::Encrypt, &keys, &plain, &sealed, &moving);
+        assert_eq!(report.files, 0, "{report:?}");
+        let is_told = |error: &FileError| matches!(error, FileError::KeyGone(_));
+        assert!(report.failures.iter().any(|failure| is_told(&failure.error)), "{report:?}");
+        assert_eq!(common::snapshot(&plain), before);
+    }
+    fs::write(&key, "wrapped").unwrap();
+    let report = run(Operation::Encrypt, &keys, &plain, &sealed, &moving);
+    assert!(report.is_success() && report.files == 2, "{:?}", report.failures);
+    assert_eq!(fs::read_dir(&plain).unwrap().count(), 0);
 }

@@ -7,13 +7,13 @@ use evener_core::Cipher;
 #[non_exhaustive]
 pub enum FormatError {
     /// No file of the format has this length.
-    #[error("the file is truncated: no complete file of its format has this length")]
+    #[error("the file is truncated or was never encrypted: no file of its format has this length")]
     Truncated,
     /// The file has too many bytes for the format.
     #[error("the file is too long for its format")]
     TooLong,
     /// The commitment in the header does not match the key and the context.
-    #[error("wrong key or wrong context, or the header was changed")]
+    #[error("wrong key or wrong context, or the header was changed, or it was never encrypted")]
     WrongKey,
     /// The header is not this format's.
     #[error("not a file of the format {format}: {reason}")]

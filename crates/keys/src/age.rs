@@ -22,7 +22,7 @@ use zeroize::Zeroizing;
 
 use super::faults::{AgeDamage, WrapFault};
 use super::{KeyError, Passphrase, Unlock, key_file};
-use header::read_header;
+use header::{count_stanzas, read_header};
 
 pub use super::age_text::{is_armoured, is_encrypted};
 pub use super::dialogue::{Dialogue, NoDialogue};
@@ -38,6 +38,11 @@ pub fn unarmoured<'a>(armoured: Box<dyn Read + 'a>) -> Box<dyn Read + 'a> {
 /// Returns whether these are the bytes of an age file encrypted with a passphrase.
 pub(super) fn has_passphrase(bytes: &[u8]) -> bool {
     read_header(bytes).is_ok_and(|decryptor| decryptor.is_scrypt())
+}
+
+/// The number of means that open an age file, as its header shows; `None` if it has none.
+pub(super) fn recipients(bytes: &[u8]) -> Option<usize> {
+    count_stanzas(bytes)
 }
 
 /// Encrypts a key's text for recipients, each of whom can open it alone. The result is a binary age

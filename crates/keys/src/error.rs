@@ -30,7 +30,8 @@ pub enum KeyError {
     },
     /// A key file that is a directory, a pipe or a device.
     #[error(
-        "`{}` is not a regular file, as key and identity files must be; write it to a file first",
+        "can't take a key or identity from `{}`: it is a directory, a device or a named pipe; give a \
+         regular file, or a pipe as standard input",
         shown(path)
     )]
     NotRegular {

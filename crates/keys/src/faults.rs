@@ -20,7 +20,7 @@ pub enum PipeHeadFault {
     )]
     Absent,
     /// The pipe ends within the head.
-    #[error("it ends in the wrapped key that it begins with; restore it from a copy")]
+    #[error("it ends before the wrapped key at its beginning is complete; restore it from a copy")]
     CutShort,
     /// The head's first line is malformed.
     #[error("the line before the wrapped key was changed; restore it from a copy")]
@@ -135,7 +135,9 @@ pub enum RecipientFault {
     #[error("it is no age recipient (`age1` and 58 characters), perhaps the end of a wrapped line")]
     UnknownLine,
     /// The text begins like an age recipient, and is none.
-    #[error("it is mistyped or wrapped, or of a kind other than X25519 (`age1` and 58 characters)")]
+    #[error(
+        "it is mistyped or broken into lines, or no X25519 recipient (`age1` and 58 characters)"
+    )]
     Malformed,
     /// The text is an identity.
     #[error("this is an identity, which is secret; `age-keygen -y` shows its recipient")]
@@ -187,8 +189,14 @@ pub enum IdentityFault {
     /// The line is of no known kind.
     #[error("this is no age identity (`AGE-SECRET-KEY-1…`), perhaps the end of a wrapped line")]
     Unknown,
+    /// The file holds a recipient, which is public.
+    #[error(
+        "this is a public key (a recipient), which opens nothing; give the identity that belongs \
+         to it"
+    )]
+    Public,
     /// The line begins like an age identity, and is none.
-    #[error("the identity is mistyped, cut short or wrapped")]
+    #[error("the identity is mistyped, cut short or broken into lines")]
     Malformed,
     /// A post-quantum identity.
     #[error(

@@ -159,7 +159,7 @@ pub(super) const LONGEST: usize = 1 << 20;
 
 const STANDARD_INPUT: &str = "standard input";
 
-fn fill(file: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+pub(super) fn fill(file: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
         match file.read(&mut buffer[filled..]) {

@@ -134,6 +134,12 @@ impl KeyFile {
         age::has_passphrase(&self.contents.bytes)
     }
 
+    /// The number of recipients that the header of an age file shows, perhaps one more than there
+    /// are; `None` if the file is not one, so that nothing opens it.
+    pub fn recipients(&self) -> Option<usize> {
+        age::recipients(&self.contents.bytes)
+    }
+
     /// The identity of the file.
     pub fn fingerprint(&self) -> Fingerprint {
         Fingerprint::of(&self.contents.bytes)

@@ -2,15 +2,17 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Seek, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
+use rustix::fs::{Advice, AtFlags, Mode, OFlags, fadvise, openat, unlinkat};
 use rustix::io::{Errno, retry_on_intr};
+use zeroize::Zeroizing;
 
 use super::KeyError;
+use super::key_file::fill;
 use super::privacy::is_open_to_others;
 use crate::Naming;
 use crate::naming::rename_to_free;
@@ -18,13 +20,13 @@ use crate::naming::rename_to_free;
 /// Creates a file of mode 0600 that holds `contents`, a key in plain text or encrypted. The file
 /// system may give it another mode, which the result reports.
 ///
-/// The file appears under its name complete and on stable storage, or not at all. It is first
-/// written under a temporary name in the same directory, `.evener-key-…`, which every error removes
-/// again. Only a crash leaves that file behind, which is equally private.
+/// The file appears under its name complete, on stable storage and read back, or not at all. It is
+/// first written under a temporary name in the same directory, `.evener-key-…`, which every error
+/// removes again. Only a crash leaves that file behind, which is equally private.
 ///
 /// # Errors
 /// [`KeyError::Exists`] when a file of this name exists, which stays unchanged; [`KeyError::Io`]
-/// when the operating system refuses.
+/// when the operating system refuses, or the file does not read back as it was written.
 pub fn create(path: &Path, contents: &[u8]) -> Result<NewKeyFile, KeyError> {
     let failed = |cause| KeyError::Io { action: "make the key file", path: path.into(), cause };
     let refused = |errno: Errno| failed(errno.into());
@@ -35,6 +37,7 @@ pub fn create(path: &Path, contents: &[u8]) -> Result<NewKeyFile, KeyError> {
     let mut file = File::from(file);
     file.write_all(contents).map_err(failed)?;
     file.sync_all().map_err(failed)?;
+    read_back(&mut file, contents).map_err(failed)?;
     let there = file.metadata().map_err(failed)?;
     let exposed = is_open_to_others(&there).then(|| there.mode() & 0o7777);
     let naming =
@@ -68,7 +71,7 @@ struct Temporary<'d> {
 impl Temporary<'_> {
     /// Creates a file of mode 0600 that did not exist before.
     fn create(directory: &File) -> Result<(OwnedFd, Temporary<'_>), Errno> {
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
         loop {
             let random = getrandom::u64().map_err(|_| Errno::IO)?;
             let name = OsString::from(format!(".evener-key-{random:016x}"));
@@ -96,6 +99,21 @@ impl Drop for Temporary<'_> {
         }
         // If this fails, the file is left behind, as private as the key.
         let _ = unlinkat(self.directory, &*self.name, AtFlags::empty());
+    }
+}
+
+/// Checks that a synced file holds these bytes. The system is first asked to forget its copy, so
+/// that most file systems read the device.
+fn read_back(file: &mut File, contents: &[u8]) -> io::Result<()> {
+    // Without this advice the copy is read.
+    let _ = fadvise(&*file, 0, None, Advice::DontNeed);
+    file.rewind()?;
+    // One extra byte shows that the file is longer.
+    let mut there = Zeroizing::new(vec![0; contents.len() + 1]);
+    let filled = fill(file, &mut there)?;
+    match there[..filled] == *contents {
+        true => Ok(()),
+        false => Err(io::Error::other("it does not read back as it was written; check the disk")),
     }
 }
 
@@ -137,6 +155,16 @@ mod tests {
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o600);
         contents.check_private(&path, &NoUnlock).unwrap();
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_file_of_other_bytes_is_noticed() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"secret").unwrap();
+        read_back(&mut file, b"secret").unwrap();
+        for other in [&b"secreT"[..], b"secrets", b"secre", b""] {
+            assert!(read_back(&mut file, other).is_err());
+        }
     }
 
     #[test]

@@ -24,7 +24,8 @@ pub struct Protection {
 ///   `/proc/self/fd`, through which outputs get their names on some systems, still belongs to the
 ///   process.
 /// - All pages are locked in memory (`mlockall`), future pages on first use, if the process may
-///   lock without limit: root's processes, or any with `ulimit -l unlimited`. Keys are in many
+///   lock without limit: root's processes, others with `CAP_IPC_LOCK`, or any with `ulimit -l
+///   unlimited`. Keys are in many
 ///   places, including the buffers of OpenSSL and stacks, so locking only some would guarantee
 ///   nothing; and under a limit, later allocations would fail. Without locking, encrypt the swap.
 ///
@@ -35,8 +36,13 @@ pub fn protect_process() -> io::Result<Protection> {
     setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
     // Without the right to raise the limit, it stays unchanged.
     let _ = setrlimit(Resource::Memlock, Rlimit { current: None, maximum: None });
-    let is_locked = getrlimit(Resource::Memlock).current.is_none()
+    let limit = getrlimit(Resource::Memlock);
+    // A process that may lock beyond its limit may lock beyond a limit of 0, and no other may.
+    let may_try = limit.current.is_none()
+        || setrlimit(Resource::Memlock, Rlimit { current: Some(0), ..limit }).is_ok();
+    let is_locked = may_try
         && mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT)
             .is_ok();
+    let _ = setrlimit(Resource::Memlock, limit);
     Ok(Protection { is_locked })
 }

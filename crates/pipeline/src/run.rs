@@ -309,7 +309,8 @@ impl<'scope, W: Work> Crew<'scope, '_, W> {
     /// Ends a worker that never had a thread.
     fn give_up(self, number: usize, error: &io::Error) {
         let engine = self.run.seats[number].description().name.clone();
-        let reason = format!("no thread can be had for it: {}", shown_error(error));
+        let reason =
+            format!("no thread could be started for it (see `ulimit -u`): {}", shown_error(error));
         let cause = EngineError::unavailable(reason).of(&engine);
         let mut statistics =
             WorkerStatistics { engine, worker: number, ..WorkerStatistics::default() };

@@ -106,7 +106,10 @@ impl Encrypt {
         let asks = key.is_some() || origins.key_command.is_some();
         let exposure = &origins.exposure;
         let keyholder = Keyholder::new(signals, Some(identities), passphrase, exposure, asks)?;
-        let sealing = sealing(&self.keys, route.key_place(&names), &keyholder)?;
+        let mut sealing = sealing(&self.keys, route.key_place(&names), &keyholder)?;
+        if self.writing.resume {
+            sealing = sealing.with_earlier_keys(self.keys.context.as_deref(), &keyholder)?;
+        }
         let recipe = sealing.ring.primary();
         let has_many_files = route.has_many_files();
         let is_key_stream = !matches!(recipe.cipher().mode(), Mode::Ecb | Mode::Cbc);
@@ -119,8 +122,8 @@ impl Encrypt {
         if let Some(fresh) = sealing.fresh.as_ref().filter(|_| self.writing.update) {
             fresh.refuse_second()?;
         }
-        let key_is_fresh = sealing.fresh.is_some();
-        let head = sealing.head;
+        let has_closed_keys = sealing.has_closed_keys;
+        let (head, reused) = (sealing.head, sealing.reused);
         // A device or a FIFO gets the key at its head.
         if !head.is_empty() && !self.writing.dry_run && !self.writing.remove_source {
             route.take_as_streams("--recipient")?;
@@ -138,11 +141,13 @@ impl Encrypt {
         let evener = self.engines.evener(sealing.ring, &self.telling, signals)?;
         let mut warnings = warnings(operation, &evener, has_many_files);
         warnings.extend(keyholder.warnings());
-        warnings.extend(self.writing.warning(evener.key_ring(), key_is_fresh));
+        warnings.extend(self.writing.warning(evener.key_ring(), has_closed_keys));
         let (choosing, writing) = (self.choosing, self.writing);
         let skip_changing = self.skip_changing;
         let plan = Plan::new(operation, evener, route, warnings, |options| {
-            options.tree.program.key_is_fresh = key_is_fresh;
+            options.tree.program.has_closed_keys = has_closed_keys;
+            options.tree.program.wrapped_key =
+                reused.as_ref().map(|key| (key.path.clone(), key.fingerprint));
             options.tree.skip_changing = skip_changing;
             options.stream.head = head;
             options.stream.base64 = armour;
@@ -150,6 +155,7 @@ impl Encrypt {
             writing.apply(options);
             choosing.apply(&mut options.tree)
         })?;
-        Ok(Plan { fresh_key, reused_key: sealing.reused, said: sealing.said, ..plan })
+        let reused_key = reused.map(|key| key.file);
+        Ok(Plan { fresh_key, reused_key, said: sealing.said, ..plan })
     }
 }

@@ -5,11 +5,13 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use evener::keys::{self, Fingerprint, KeyError};
+use evener::keys::{self, Fingerprint, KeyError, KeyFile, KeyMaterial};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
+use super::Keyholder;
 use super::pins::{Doubt, Pin, Pins};
 use super::place::KeyPlace;
+use super::wrapped::open_all;
 use crate::ends::directory_of;
 use crate::trouble::{Trouble, shown};
 
@@ -51,17 +53,38 @@ impl FreshKey {
                     return Ok(WrittenKey { path, fingerprint, is_first, made_directory, notices });
                 }
                 Err(KeyError::Exists { .. }) => number += 1,
-                Err(error) => return Err(error.into()),
+                Err(error) => {
+                    if made_directory {
+                        // If this fails, an empty directory stays.
+                        let _ = fs::remove_dir(&self.place.directory);
+                    }
+                    return Err(error.into());
+                }
             }
         }
+    }
+
+    /// The keys of earlier runs in its place that can be opened.
+    pub(super) fn earlier_keys(
+        &self,
+        keyholder: &Keyholder<'_>,
+    ) -> Result<Vec<KeyMaterial>, Trouble> {
+        Ok(open_all(self.place.existing(), keyholder)?.keys)
+    }
+
+    /// Returns whether its place has wrapped keys that something may open.
+    pub(super) fn has_earlier_keys(&self) -> bool {
+        let is_key =
+            |path: &PathBuf| KeyFile::read(path).is_ok_and(|file| file.recipients().is_some());
+        self.place.existing().iter().any(is_key)
     }
 
     /// Refuses to be another key in a place that has one.
     pub(crate) fn refuse_second(&self) -> Result<(), Trouble> {
         if let Some((there, why)) = &self.left_alone {
             return Err(Trouble::Usage(format!(
-                "--update adds no other key to that in {0}, which is not used: {why}; if you are \
-                 sure who can open it, name it with --key {0}",
+                "the key in {0} is not used: {why}; --update adds no second key beside it, so if \
+                 you are sure who can open it, name it with --key {0}",
                 shown(there)
             )));
         }
@@ -116,6 +139,11 @@ impl WrittenKey {
     /// Its path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Its path, and the fingerprint of its bytes.
+    pub(crate) fn identity(&self) -> (PathBuf, Fingerprint) {
+        (self.path.clone(), self.fingerprint)
     }
 
     /// Notices for the user about how it was made.

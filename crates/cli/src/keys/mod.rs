@@ -8,11 +8,11 @@ mod keyholder;
 mod openssl;
 mod pins;
 mod place;
+mod room;
 mod wrap;
 mod wrapped;
 
 use std::ffi::OsStr;
-use std::fs::File;
 use std::path::Path;
 
 use evener::KeyRing;
@@ -28,7 +28,7 @@ pub(crate) use keyholder::Keyholder;
 pub(crate) use openssl::Intent;
 pub(crate) use place::KeyPlace;
 pub(crate) use wrap::{Wrapping, wrapping};
-use wrapped::{Chosen, Wrapped};
+use wrapped::{Chosen, HeldKey, Wrapped};
 
 /// The keys for encryption, with the wrapped key and message that go with them.
 pub(crate) struct Sealing {
@@ -38,9 +38,11 @@ pub(crate) struct Sealing {
     /// The wrapped key, with which a pipe begins.
     pub(crate) head: Vec<u8>,
     /// The wrapped key that was there already, to be held open while it is used.
-    pub(crate) reused: Option<File>,
+    pub(crate) reused: Option<HeldKey>,
     /// A message for the user about the choice of the key.
     pub(crate) said: Option<String>,
+    /// True if there are wrapped keys of earlier runs, and nothing was given that opens them.
+    pub(crate) has_closed_keys: bool,
 }
 
 /// Finds or makes the key that encrypts. `place` is where a fresh key would be kept: beside the
@@ -103,8 +105,8 @@ pub(crate) fn sealing(
     match chosen.wrapped {
         None => {}
         Some(Wrapped::Fresh(key)) => sealing.fresh = Some(key),
-        Some(Wrapped::Reused { file, others }) => {
-            sealing.reused = Some(file);
+        Some(Wrapped::Reused { key, others }) => {
+            sealing.reused = Some(key);
             for other in others {
                 sealing.ring = sealing.ring.joined_by(ring(&other, context)?);
             }
@@ -116,7 +118,25 @@ pub(crate) fn sealing(
 impl Sealing {
     /// Keys alone.
     fn with(ring: KeyRing) -> Sealing {
-        Sealing { ring, fresh: None, head: Vec::new(), reused: None, said: None }
+        let (fresh, head, reused, said) = (None, Vec::new(), None, None);
+        Sealing { ring, fresh, head, reused, said, has_closed_keys: false }
+    }
+
+    /// Joins to a fresh key those of earlier runs that can be opened: complete outputs are theirs.
+    pub(crate) fn with_earlier_keys(
+        mut self,
+        context: Option<&str>,
+        keyholder: &Keyholder<'_>,
+    ) -> Result<Sealing, Trouble> {
+        let Some(fresh) = &self.fresh else { return Ok(self) };
+        if !keyholder.opens_something() {
+            self.has_closed_keys = fresh.has_earlier_keys();
+            return Ok(self);
+        }
+        for earlier in fresh.earlier_keys(keyholder)? {
+            self.ring = self.ring.joined_by(ring(&earlier, context)?);
+        }
+        Ok(self)
     }
 }
 

@@ -53,8 +53,8 @@ impl fmt::Display for Doubt {
             ),
             Doubt::Elsewhere(place) => write!(
                 f,
-                "you made it for another place ({}), and whoever can open it there could have \
-                 put it here to read what you encrypt",
+                "you made it for another place ({}), and somebody who can open it there may have \
+                 copied it here, to read what you encrypt",
                 shown(place)
             ),
             Doubt::OtherAudience => {

@@ -8,12 +8,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use evener::format::Guess;
-use evener::keys::{KeyError, KeyFile, KeyFormat, KeyMaterial};
+use evener::keys::{Fingerprint, KeyError, KeyFile, KeyFormat, KeyMaterial};
 use evener::wrapped_key_name;
 
 use super::fresh::FreshKey;
 use super::pins::{Doubt, Pins};
 use super::place::KeyPlace;
+use super::room::{LIMITS, Readable};
 use super::wrap::Wrapping;
 use super::{Keyholder, check_format};
 use crate::ends::directory_of;
@@ -24,13 +25,20 @@ use crate::trouble::{Trouble, complain, shown};
 pub(super) enum Wrapped {
     /// It is there already.
     Reused {
-        /// While this file is open, the run that wrote it does not remove it.
-        file: File,
+        key: HeldKey,
         /// The other keys there that open existing files.
         others: Vec<KeyMaterial>,
     },
     /// It is yet to be written.
     Fresh(FreshKey),
+}
+
+/// A wrapped key that was there already.
+pub(crate) struct HeldKey {
+    /// While this file is open, the run that wrote it does not remove it.
+    pub(crate) file: File,
+    pub(crate) path: PathBuf,
+    pub(crate) fingerprint: Fingerprint,
 }
 
 /// The key that encrypts.
@@ -62,10 +70,11 @@ pub(super) fn reuse_or_make(
         true => find_own(&place, audience.as_deref(), keyholder)?,
         false => Found::default(),
     };
-    if let Some(Own { path, material, proof }) = found.own {
+    if let Some(Own { path, fingerprint, material, proof }) = found.own {
         check_format(&material, wanted, &path)?;
         let said = Some(format!("encrypts with the key in {}, {proof}", shown(&path)));
-        let wrapped = Some(Wrapped::Reused { file: hold(&path)?, others: found.others });
+        let key = HeldKey { file: hold(&path)?, path, fingerprint };
+        let wrapped = Some(Wrapped::Reused { key, others: found.others });
         return Ok(Chosen { material, wrapped, said });
     }
     match (wrapping, found.refusal, found.left_alone) {
@@ -83,6 +92,7 @@ pub(super) fn reuse_or_make(
         (Some(wrapping), None, left_alone) => {
             let material = KeyMaterial::generate(wanted.unwrap_or_default())?;
             let contents = wrapping.wrap(&material, keyholder)?;
+            Readable::read(place.existing()).refuse_more(&contents, &place.directory)?;
             let said = left_alone.as_ref().map(|(path, why)| {
                 format!("makes a fresh key and leaves {} alone: {why}", shown(path))
             });
@@ -109,6 +119,7 @@ struct Found {
 /// A wrapped key of this user's, open.
 struct Own {
     path: PathBuf,
+    fingerprint: Fingerprint,
     material: KeyMaterial,
     proof: Proof,
 }
@@ -154,8 +165,7 @@ fn find_own(
     let mut with_passphrase = Vec::new();
     let mut pinned = Vec::new();
     let mut of_others = Vec::new();
-    for path in place.existing() {
-        let file = KeyFile::read(&path);
+    for (path, file) in Readable::read(place.existing()).keys {
         let pin = file.as_ref().ok().and_then(|file| pins.find(file.fingerprint()));
         let doubt = match pin {
             None => Some(Doubt::Unknown),
@@ -199,7 +209,8 @@ fn find_own(
         }
         match file.open(keyholder) {
             Ok(material) if found.own.is_none() => {
-                found.own = Some(Own { path, material, proof });
+                let fingerprint = file.fingerprint();
+                found.own = Some(Own { path, fingerprint, material, proof });
             }
             Ok(material) => found.others.push(material),
             Err(error @ KeyError::Passphrase { .. }) => return Err(error.into()),
@@ -291,8 +302,8 @@ fn first_of_age(directory: &Path) -> Option<PathBuf> {
 
 /// The result of opening wrapped keys.
 #[derive(Default)]
-struct Opened {
-    keys: Vec<KeyMaterial>,
+pub(super) struct Opened {
+    pub(super) keys: Vec<KeyMaterial>,
     /// The error of the first key that should have opened and did not.
     refusal: Option<KeyError>,
     /// The error of the first key that is wrapped in the other way, for recipients or with a
@@ -300,12 +311,19 @@ struct Opened {
     passed_over: Option<KeyError>,
 }
 
-fn open_all(paths: Vec<PathBuf>, keyholder: &Keyholder<'_>) -> Result<Opened, Trouble> {
+pub(super) fn open_all(paths: Vec<PathBuf>, keyholder: &Keyholder<'_>) -> Result<Opened, Trouble> {
     let mut opened = Opened::default();
     let mut seen = HashSet::new();
     let (mut tried, mut refused) = (0, 0);
-    for path in paths {
-        let file = match KeyFile::read(&path) {
+    let readable = Readable::read(paths);
+    if readable.left_out > 0 {
+        complain(&format_args!(
+            "the {} longest wrapped keys were not tried: {LIMITS} (name one with --key)",
+            readable.left_out
+        ));
+    }
+    for (path, file) in readable.keys {
+        let file = match file {
             Ok(file) => file,
             Err(error) => {
                 opened.refusal.get_or_insert(error);

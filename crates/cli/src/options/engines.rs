@@ -29,7 +29,7 @@ pub(crate) struct EngineOptions {
     /// The jobs are chosen at random, and two more in every file that one engine does alone. After
     /// a wrong result the engine gets no more jobs. 1 verifies every job, 0 none [default: 0 for
     /// CPU engines; for modules 1 if that takes at most 5 % of the module's time, otherwise 1000]
-    #[arg(long, value_name = "N", help_heading = "Engines")]
+    #[arg(long, value_name = "N", help_heading = "Engines", allow_negative_numbers = true)]
     verify_engine: Option<u64>,
     /// Retry a PIN from a `pin-source` file that a token has refused
     ///
@@ -60,18 +60,20 @@ pub(crate) struct EngineOptions {
     ///
     /// It is an average over the run and does not count the opening of a module's session
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=100),
-        help_heading = "Resources")]
+        allow_negative_numbers = true, help_heading = "Resources")]
     max_cpu: Option<u8>,
     /// Number of workers (threads) over all engines
     ///
     /// [default: one per core for CPU engines, and as many as the engine recommends otherwise]
-    #[arg(short, long, value_name = "N", value_parser = jobs, help_heading = "Resources")]
+    #[arg(short, long, value_name = "N", value_parser = jobs, allow_negative_numbers = true,
+        help_heading = "Resources")]
     jobs: Option<NonZeroUsize>,
-    /// Memory limit for the buffers of all workers [default: 64M]
+    /// Memory limit for the buffers of all workers, at least 1M [default: 64M]
     ///
     /// If it can't hold a chunk for each worker, fewer workers run. With the default the whole
     /// program stays below 256 MiB
-    #[arg(long, value_name = "SIZE", value_parser = values::size, help_heading = "Resources")]
+    #[arg(long, value_name = "SIZE", value_parser = values::size, allow_negative_numbers = true,
+        help_heading = "Resources")]
     memory: Option<usize>,
     /// Order in which processes wait for an engine with limited capacity
     ///
@@ -83,7 +85,8 @@ pub(crate) struct EngineOptions {
     /// Number of processes that may use each engine at once [default: what the engine reports]
     ///
     /// It must be the same for all processes; `evener gate` shows them
-    #[arg(long, value_name = "N", value_parser = permits, help_heading = "Gate")]
+    #[arg(long, value_name = "N", value_parser = permits, allow_negative_numbers = true,
+        help_heading = "Gate")]
     permits: Option<NonZeroUsize>,
     /// Share the gate with all members of this group (name or number)
     ///
@@ -94,7 +97,8 @@ pub(crate) struct EngineOptions {
     /// 30s
     ///
     /// It must be the same for all processes [default: never]
-    #[arg(long, value_name = "TIME", value_parser = values::duration, help_heading = "Gate")]
+    #[arg(long, value_name = "TIME", value_parser = values::duration,
+        allow_negative_numbers = true, help_heading = "Gate")]
     gate_lease: Option<Duration>,
 }
 

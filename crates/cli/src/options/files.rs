@@ -131,7 +131,7 @@ pub(crate) struct Writing {
     /// Skip files whose output is complete: its size and time are right and its header fits the
     /// key. The content is not verified
     #[arg(long, help_heading = "Outputs")]
-    resume: bool,
+    pub(crate) resume: bool,
     /// Process only new and changed files
     ///
     /// Outputs whose source has changed are replaced, and the others stay. A source has changed if
@@ -150,13 +150,15 @@ pub(crate) struct Writing {
     ignore_ctime: bool,
     /// With --update of an encrypted tree: delete outputs whose source is gone
     ///
-    /// Evener asks first, and also deletes the directories that are then empty. It deletes only
-    /// files that the key opens, and nothing at all if a file failed, if a directory could not be
-    /// read, or if DST held no output of SRC before. It deletes nothing below a directory of SRC
-    /// that was a mount point in an earlier run and is none now (DST/.evener-mounts lists them),
-    /// nor below an empty directory until a run with --delete has recorded that it is no mount
-    /// point. Files that --exclude skips stay, and so do symbolic links. --dry-run lists the files
-    /// to delete. Deletions come last: if DST is full, make room there by hand
+    /// Evener asks first. It deletes only files that the key opens, and then directories that have
+    /// become empty. Symbolic links stay, and so do outputs of files that --exclude skips. --dry-run
+    /// lists the files to delete.
+    ///
+    /// Evener deletes nothing at all if a file failed, if a directory could not be read, or if DST
+    /// held no output of SRC before. While a disk may be unmounted, it deletes nothing either: if a
+    /// directory of SRC was a mount point in an earlier run and is none now (DST/.evener-mounts
+    /// lists them), or if it is empty and no run with --delete has recorded yet that it is no mount
+    /// point. Deletions come last: if DST is full, make room there by hand
     #[arg(long, help_heading = "Outputs")]
     delete: bool,
     /// Let --delete also delete below directories that are no longer mounted, or are empty
@@ -237,13 +239,13 @@ impl Writing {
     }
 
     /// Warns of what `--resume` or `--update` can't detect with these keys, if it was given.
-    pub(crate) fn warning(&self, ring: &KeyRing, key_is_fresh: bool) -> Option<String> {
+    pub(crate) fn warning(&self, ring: &KeyRing, has_closed_keys: bool) -> Option<String> {
         let reason = if !ring.primary().cipher().is_authenticated() {
             "nothing in files of `openssl enc` shows with which key they were made"
         } else if !ring.opens_files() {
             "recipients open no file; with --identity it also shows which files it opens"
-        } else if key_is_fresh && self.resume {
-            "this run made a new key, and can't open the keys of earlier runs"
+        } else if has_closed_keys && self.resume {
+            "nothing was given that opens the keys of earlier runs (--identity, --passphrase)"
         } else {
             return None;
         };

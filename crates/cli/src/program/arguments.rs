@@ -133,8 +133,16 @@ fn with_plain_range(text: &str) -> String {
             to => format!("{before} is not from {from} to {to}{after}"),
         })
     };
-    in_words().unwrap_or_else(|| text.to_owned())
+    let text = in_words().unwrap_or_else(|| text.to_owned());
+    NUMBERS.iter().fold(text, |text, (of_rust, plain)| text.replace(of_rust, plain))
 }
+
+/// Errors of numbers as Rust words them, and in plain words.
+const NUMBERS: [(&str, &str); 3] = [
+    ("invalid digit found in string", "not a whole number"),
+    ("number too large to fit in target type", "too large"),
+    ("number too small to fit in target type", "too small"),
+];
 
 /// The exit status of wrong usage.
 pub const WRONG_USAGE: u8 = 2;
@@ -153,6 +161,8 @@ mod tests {
     fn ranges_are_told_in_words() {
         assert_eq!(with_plain_range("0 is not in 1..=100\n\nTry"), "0 is not from 1 to 100\n\nTry");
         assert_eq!(with_plain_range("x: 0 is not in 1.."), "x: 0 is less than 1");
+        let of_rust = "nine".parse::<u8>().unwrap_err();
+        assert_eq!(with_plain_range(&format!("x: {of_rust}")), "x: not a whole number");
         for other in ["it is not in the tree", "is not in ", ""] {
             assert_eq!(with_plain_range(other), other);
         }

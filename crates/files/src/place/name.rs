@@ -58,5 +58,6 @@ pub(crate) fn path_below_root(path: &Path) -> Result<PathBuf, MalformedPath> {
     if below.as_os_str().is_empty() { Err(refused(NAMES_ROOT)) } else { Ok(below) }
 }
 
-pub(crate) const LEADS_OUT: &str = "`..` leads out of the source";
+pub(crate) const LEADS_OUT: &str =
+    "`..` has no place in a path below the source; write the path without it";
 pub(crate) const NAMES_ROOT: &str = "it names the source itself";

@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex};
 
-use evener_core::IgnorePoison;
+use evener_core::{IgnorePoison, shown};
+use evener_keys::KeyFile;
 use rustix::fs::{AtFlags, fstat, statat, syncfs, unlinkat};
 use rustix::io::Errno;
 
@@ -140,6 +141,10 @@ impl TreeWork<'_> {
             let named = published.into_iter().map(|(finished, _)| finished).collect();
             return self.fail_all(named, "sync its output, so its source was kept", errno);
         }
+        if let Err(error) = self.check_wrapped_key() {
+            published.iter().for_each(|(finished, _)| self.fail(finished, error.clone()));
+            return;
+        }
         // A file is counted once, when nothing of it can fail any more.
         for (finished, updated) in published {
             let removes = self.options.remove_source && !self.is_stopped();
@@ -148,6 +153,18 @@ impl TreeWork<'_> {
                 Ok(Moved::Later) => {}
                 Err(error) => self.fail(&finished, error),
             }
+        }
+    }
+
+    /// Checks, before sources are removed, that the key of their outputs is still in its place.
+    fn check_wrapped_key(&self) -> Result<(), FileError> {
+        let Some((path, fingerprint)) = &self.options.program.wrapped_key else { return Ok(()) };
+        let removes = self.options.remove_source && !self.is_stopped();
+        let is_there =
+            || KeyFile::read(path).is_ok_and(|there| there.fingerprint() == *fingerprint);
+        match !removes || is_there() {
+            true => Ok(()),
+            false => Err(FileError::KeyGone(shown(path).to_string())),
         }
     }
 

@@ -183,5 +183,5 @@ fn delete_directory(ways: &mut Ways<'_>, place: &Place) -> Result<(), FileError>
     }
 }
 
-const NOT_ALL_DONE: &str = "nothing was deleted, since not all could be done, and deletions come \
-     last; where there is no space left, make room by hand";
+const NOT_ALL_DONE: &str = "nothing was deleted: deletions come last, and only after everything \
+     before them succeeded; if the target is full, make room by hand";

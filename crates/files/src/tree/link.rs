@@ -74,5 +74,4 @@ impl Link<'_> {
     }
 }
 
-pub(crate) const OTHER_NUMBER: &str =
-    "a name of an output has another inode number than the file that was written";
+pub(crate) const OTHER_NUMBER: &str = "the inode number of an output changed when it got its name";

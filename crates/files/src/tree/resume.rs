@@ -111,7 +111,7 @@ impl TreeWork<'_> {
         worker: &mut Worker<'_>,
     ) -> Result<(), SegmentError> {
         let seals = self.operation == Operation::Encrypt;
-        if seals && self.options.program.key_is_fresh && self.options.existing.resumes() {
+        if seals && self.options.program.has_closed_keys && self.options.existing.resumes() {
             return Ok(());
         }
         let opened =
@@ -289,12 +289,26 @@ pub(super) fn difference(
         });
     }
     if !has_time_of(there, source) {
-        let time = |(seconds, nanoseconds)| format!("{seconds}.{nanoseconds:09}");
-        let (there, source) = (time(modified(there)), time(modified(source)));
-        differences
-            .push(format!("was modified at {there} and its source at {source} (s since 1970)"));
+        let (there, source) = (shown_time(modified(there)), shown_time(modified(source)));
+        differences.push(format!("was modified on {there} and its source on {source} (UTC)"));
     }
     (!differences.is_empty()).then(|| differences.join(", and "))
+}
+
+/// A time, in seconds and nanoseconds since 1970, as the date and time of UTC.
+fn shown_time((seconds, nanoseconds): (i64, i64)) -> String {
+    let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    // Years that begin in March, in cycles of 400, so that a leap day comes last.
+    let since = days + 719_468;
+    let (cycle, day) = (since.div_euclid(146_097), since.rem_euclid(146_097));
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let year = 400 * cycle + year + i64::from(month >= 10);
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
+    format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{nanoseconds:09}")
 }
 
 /// Returns whether an output has its source's time of modification, as far as its file system keeps
@@ -318,6 +332,19 @@ const KEPT_NANOSECONDS: [i64; 5] = [1, 100, 1_000, 10_000_000, 1_000_000_000];
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_shown_as_dates() {
+        for (seconds, shown) in [
+            (0, "1970-01-01 00:00:00.000000005"),
+            (-1, "1969-12-31 23:59:59.000000005"),
+            (951_782_400, "2000-02-29 00:00:00.000000005"),
+            (1_795_840_240, "2026-11-28 04:30:40.000000005"),
+            (4_107_542_400, "2100-03-01 00:00:00.000000005"),
+        ] {
+            assert_eq!(shown_time((seconds, 5)), shown);
+        }
+    }
 
     #[test]
     fn a_time_is_the_same_if_only_what_is_not_kept_was_cut_off() {

@@ -12,6 +12,20 @@ use super::super::text::{plain_text, with_newlines};
 /// Reads the header of an age file, binary or in ASCII armour, whose lines may have blanks around
 /// them.
 pub(super) fn read_header(bytes: &[u8]) -> Result<Decryptor<AgeFile>, DecryptError> {
+    Decryptor::new_buffered(AgeFile::new(binary(bytes)?))
+}
+
+/// Counts the stanzas of an age file's header: one for each recipient, and perhaps one of nobody's.
+/// `None` if there is no such header.
+pub(super) fn count_stanzas(bytes: &[u8]) -> Option<usize> {
+    read_header(bytes).ok()?;
+    let file = binary(bytes).ok()?;
+    let lines = file[..Age::header_length(&file)?].split(|&byte| byte == b'\n');
+    Some(lines.filter(|line| line.starts_with(b"-> ")).count())
+}
+
+/// An age file without its armour, if it has one.
+fn binary(bytes: &[u8]) -> io::Result<Vec<u8>> {
     let mut binary = Vec::with_capacity(bytes.len());
     match plain_text(bytes) {
         Ok(text) if is_armoured(bytes) => {
@@ -19,7 +33,7 @@ pub(super) fn read_header(bytes: &[u8]) -> Result<Decryptor<AgeFile>, DecryptErr
         }
         _ => ArmoredReader::new(bytes).read_to_end(&mut binary)?,
     };
-    Decryptor::new_buffered(AgeFile::new(binary))
+    Ok(binary)
 }
 
 /// An age file that returns its header at once.

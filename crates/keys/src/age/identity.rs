@@ -10,7 +10,7 @@ use super::super::age_text::{SECRET_KEY_START, has_prefix, lines};
 use super::super::faults::IdentityFault;
 use super::super::text::with_newlines;
 use super::super::{KeyError, Unlock, key_file, plain_text};
-use super::{Recipient, is_encrypted, try_passphrase, unwrap};
+use super::{Recipient, is_encrypted, recipient, try_passphrase, unwrap};
 
 /// The secret that opens files encrypted for its recipient: `AGE-SECRET-KEY-1…`, a private SSH key,
 /// or a plugin's identity (`AGE-PLUGIN-NAME-1…`). Never printed, and zeroised on drop except for
@@ -49,6 +49,10 @@ impl Identity {
                 error => error,
             })?
         } else {
+            if is_public(&contents.bytes) {
+                let fault = IdentityFault::Public;
+                return Err(KeyError::Identity { path: path.to_owned(), line: None, fault });
+            }
             contents.check_private(path, unlock)?;
             contents.bytes
         };
@@ -115,6 +119,12 @@ impl fmt::Debug for Identity {
             (None, _) => f.write_str("Identity(redacted)"),
         }
     }
+}
+
+/// Returns whether the first line of a file is a recipient.
+fn is_public(bytes: &[u8]) -> bool {
+    let first = plain_text(bytes).ok().and_then(|text| lines(text).next());
+    matches!(first, Some((_, Some(line))) if recipient::parse(line).is_ok())
 }
 
 /// Reads one identity. An error names the fault without quoting the identity.

@@ -197,7 +197,7 @@ fn recipients_are_read_from_text_and_files() {
 
     fs::write(&path, format!("{ann}\nage1mistyped\n")).unwrap();
     let message = Recipient::read_file(&path, &NoUnlock).unwrap_err().to_string();
-    assert!(message.contains("line 2") && message.contains("mistyped or wrapped"), "{message}");
+    assert!(message.contains("line 2") && message.contains("mistyped or broken"), "{message}");
     fs::write(&path, "# nobody\n").unwrap();
     let message = Recipient::read_file(&path, &NoUnlock).unwrap_err().to_string();
     assert!(message.contains("holds no recipients"), "{message}");

@@ -1,0 +1,93 @@
+//! The limits of the wrapped keys of one place.
+//!
+//! Each key takes time to read and to try, and anybody who can write to the place can put more
+//! there. No run makes more than a later one tries.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use evener::keys::{KeyError, KeyFile};
+
+use crate::trouble::{Trouble, shown};
+
+/// The keys of a place that are tried.
+pub(super) struct Readable {
+    /// In the order of their names.
+    pub(super) keys: Vec<(PathBuf, Result<KeyFile, KeyError>)>,
+    /// The number of keys that are not tried: the longest.
+    pub(super) left_out: usize,
+    room: Room,
+}
+
+impl Readable {
+    /// Reads keys, the shortest first, as long as there is room.
+    pub(super) fn read(paths: Vec<PathBuf>) -> Readable {
+        let mut sorted: Vec<_> = paths.into_iter().enumerate().collect();
+        sorted.sort_by_cached_key(|(_, path)| length(path));
+        let (mut room, mut keys, mut left_out) = (Room::default(), Vec::new(), 0);
+        for (number, path) in sorted {
+            let file = (room.takes(length(&path), 0)).then(|| KeyFile::read(&path));
+            let recipients = |file: &KeyFile| file.recipients().unwrap_or_default();
+            match file {
+                Some(Ok(file)) if !room.takes(0, recipients(&file)) => left_out += 1,
+                Some(file) => {
+                    room.keys += 1;
+                    keys.push((number, path, file));
+                }
+                None => left_out += 1,
+            }
+        }
+        keys.sort_unstable_by_key(|(number, ..)| *number);
+        let keys = keys.into_iter().map(|(_, path, file)| (path, file)).collect();
+        Readable { keys, left_out, room }
+    }
+
+    /// Refuses a further key in `directory` that a later run would not try.
+    pub(super) fn refuse_more(mut self, key: &[u8], directory: &Path) -> Result<(), Trouble> {
+        let file = KeyFile::read_from(&mut &*key, "the new key")?;
+        let fits = self.room.takes(key.len() as u64, file.recipients().unwrap_or_default());
+        match fits && self.left_out == 0 {
+            true => Ok(()),
+            false => Err(Trouble::Usage(format!(
+                "another wrapped key in {} would not be tried again: {LIMITS}; give --identity or \
+                 --passphrase for one that is there, fewer recipients, or another DST",
+                shown(directory)
+            ))),
+        }
+    }
+}
+
+/// The use of the limits so far.
+#[derive(Default)]
+struct Room {
+    keys: usize,
+    bytes: u64,
+    recipients: usize,
+}
+
+impl Room {
+    /// Takes room for a part of a key, if there is enough.
+    fn takes(&mut self, bytes: u64, recipients: usize) -> bool {
+        let (bytes, recipients) = (self.bytes + bytes, self.recipients + recipients);
+        let fits = self.keys < MOST_KEYS && bytes <= MOST_BYTES && recipients <= MOST_RECIPIENTS;
+        if fits {
+            (self.bytes, self.recipients) = (bytes, recipients);
+        }
+        fits
+    }
+}
+
+/// The length of a key; 0 for a file that is too long for one, whose error costs nothing.
+fn length(path: &Path) -> u64 {
+    let length = fs::metadata(path).map_or(0, |file| file.len());
+    if length > LONGEST_KEY { 0 } else { length }
+}
+
+/// The limits, for messages.
+pub(super) const LIMITS: &str =
+    "the keys of one place may be 2,000, with 10,000 recipients and 2 MiB in all";
+
+const MOST_KEYS: usize = 2_000;
+const MOST_RECIPIENTS: usize = 10_000;
+const MOST_BYTES: u64 = 2 << 20;
+const LONGEST_KEY: u64 = 1 << 20;
