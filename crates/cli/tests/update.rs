@@ -236,7 +236,11 @@ fn two_sources_never_share_an_output() {
     }
     for option in ["--update", "--overwrite", "--update"] {
         let ended = fixture.expect(1, &["encrypt", "-k", "my.key", option, "two", "mount/d"]);
-        assert!(ended.messages.contains("the two names are one"), "{option}: {}", ended.messages);
+        assert!(
+            ended.messages.contains("takes their two names for one"),
+            "{option}: {}",
+            ended.messages
+        );
     }
     // A directory was renamed in case only, with a foreign file in its counterpart.
     fixture.expect(0, &["encrypt", "-q", "-k", "my.key", "tree", "mount/t"]);

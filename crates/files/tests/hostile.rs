@@ -65,7 +65,7 @@ fn names_that_the_target_takes_for_one_lose_nothing() {
         let told = |place: &str| {
             let is_of = |line: &&str| line.starts_with(&format!("{}/{place}", plain.display()));
             let told = errors.lines().filter(is_of);
-            told.filter(|line| line.contains("the two names are one")).count()
+            told.filter(|line| line.contains("takes their two names for one")).count()
         };
         // One of each two files, and the directories or the content of one of them.
         assert_eq!(told("A") + told("a"), 70, "{errors}");

@@ -163,7 +163,9 @@ pub enum RecipientFault {
     )]
     SshKind,
     /// An SSH key of a known kind that can't be read.
-    #[error("the SSH key is mistyped, cut short or wrapped; give a line of a `.pub` file")]
+    #[error(
+        "the SSH key is mistyped, cut short or broken into lines; give a line of a `.pub` file"
+    )]
     MalformedSsh,
 }
 

@@ -213,7 +213,10 @@ fn a_secret_given_as_a_recipient_is_not_quoted() {
     let message = hardware.parse::<Recipient>().unwrap_err().to_string();
     assert!(message.contains("only ssh-ed25519 and ssh-rsa"), "{message}");
     let message = "ssh-ed25519 AAAA".parse::<Recipient>().unwrap_err().to_string();
-    assert!(message.contains("the SSH key is mistyped, cut short or wrapped"), "{message}");
+    assert!(
+        message.contains("the SSH key is mistyped, cut short or broken into lines"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -242,9 +245,15 @@ fn identities_are_read_from_files() {
 fn an_identity_file_with_something_else_is_refused_unquoted() {
     let directory = tempfile::tempdir().unwrap();
     let cases = [
-        ("AGE-SECRET-KEY-1SWORDFISH", "line 2: the identity is mistyped, cut short or wrapped"),
+        (
+            "AGE-SECRET-KEY-1SWORDFISH",
+            "line 2: the identity is mistyped, cut short or broken into lines",
+        ),
         ("-----BEGIN OPENSSH PRIVATE KEY-----", "an SSH key stands alone in its file"),
-        ("AGE-PLUGIN-YUBIKEY-SWORDFISH", "line 2: the identity is mistyped, cut short or wrapped"),
+        (
+            "AGE-PLUGIN-YUBIKEY-SWORDFISH",
+            "line 2: the identity is mistyped, cut short or broken into lines",
+        ),
         ("AGE-SECRET-KEY-PQ-1SWORDFISH", "`age-plugin-pq -identity`"),
         ("swordfish", "line 2: this is no age identity"),
         ("# nothing", "it holds none"),
