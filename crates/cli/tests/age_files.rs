@@ -215,7 +215,7 @@ fn a_file_of_age_is_no_key() {
     let Some(fixture) = fixture() else { return };
     for name in ["plain.age", "armoured.age"] {
         let key = format!("-k {name} -i identity");
-        let told = format!("can't use `{name}` as a key: what age encrypted in it is no key");
+        let told = format!("can't use `{name}` as a key: the age file holds no key");
         refused(&fixture, &format!("$evener decrypt {key} tree/one out"), &told);
         let told = format!(
             "can't read identities from `{name}`: age encrypted it for a recipient, and a file of \

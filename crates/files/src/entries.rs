@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 
-use rustix::fs::{AtFlags, FileType, RawDir, SeekFrom, seek, statat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, openat, statat};
 use rustix::io::Errno;
 
 /// The entries of a directory by their names, with their kinds.
@@ -50,14 +50,21 @@ impl Entries {
 }
 
 /// Calls `is_it` with the name and the kind of each entry, in the directory's order, until it
-/// returns true. Returns whether it did. No other thread may read the same open directory
-/// meanwhile. The kind is unknown where the file system does not tell it.
+/// returns true. Returns whether it did. The kind is unknown where the file system does not tell it.
 pub(crate) fn any_entry(
+    directory: impl AsFd,
+    is_it: impl FnMut(&CStr, FileType) -> bool,
+) -> Result<bool, Errno> {
+    // It may have been read before, and not every file system reads it again after a seek.
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    any_entry_once(openat(directory, c".", flags, Mode::empty())?, is_it)
+}
+
+/// Like [`any_entry`], for a directory that nobody has read since it was opened.
+pub(crate) fn any_entry_once(
     directory: impl AsFd,
     mut is_it: impl FnMut(&CStr, FileType) -> bool,
 ) -> Result<bool, Errno> {
-    // It may have been read before.
-    seek(&directory, SeekFrom::Start(0))?;
     let mut buffer = [MaybeUninit::uninit(); NAMES_AT_ONCE];
     let mut entries = RawDir::new(directory, &mut buffer);
     while let Some(entry) = entries.next() {

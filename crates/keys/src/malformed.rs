@@ -13,7 +13,7 @@ pub enum MalformedKey {
     #[error(transparent)]
     NoText(#[from] NotText),
     /// An age file that encrypts something other than a key.
-    #[error("what age encrypted in it is no key")]
+    #[error("the age file holds no key")]
     NoKeyInAge,
     /// The text is of neither format that Evener reads.
     #[error("it is neither an `evener-key:` line nor a Tink keyset in JSON")]

@@ -16,7 +16,7 @@ use rustix::fs::{AtFlags, Stat, statat};
 use rustix::io::Errno;
 
 use super::commit::Finished;
-use super::directory::{Directory, Item, open_directory};
+use super::directory::{Directory, Item};
 use super::mounts::MOUNT_LIST;
 use super::resume::has_time_of;
 use super::work::TreeWork;
@@ -192,9 +192,7 @@ pub(crate) fn in_small_letters(name: &OsStr) -> Vec<u8> {
 /// Returns whether a directory has an entry of exactly this name, and not only one that its file
 /// system treats as the same.
 pub(super) fn has_entry(directory: BorrowedFd<'_>, name: &OsStr) -> Result<bool, Errno> {
-    // Other threads may read the directory too.
-    let own = open_directory(directory, OsStr::new("."), false)?;
-    any_entry(own, |entry, _| entry.to_bytes() == name.as_encoded_bytes())
+    any_entry(directory, |entry, _| entry.to_bytes() == name.as_encoded_bytes())
 }
 
 impl TreeWork<'_> {

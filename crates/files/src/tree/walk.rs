@@ -13,7 +13,7 @@ use rustix::fs::{FileType, Stat};
 
 use super::descent::Way;
 use super::directory::{Directory, Made, open_directory};
-use crate::entries::any_entry;
+use crate::entries::any_entry_once;
 use crate::identity::Identity;
 use crate::location::Location;
 use crate::{FileError, Refusal};
@@ -63,7 +63,7 @@ pub(super) fn read<V: Visitor + ?Sized>(
     below: &mut Below,
 ) -> Result<bool, FileError> {
     let mut is_empty = true;
-    let read = any_entry(&directory.source, |name, listed| {
+    let read = any_entry_once(&directory.source, |name, listed| {
         is_empty = false;
         let entry = Entry { directory, name: OsStr::from_bytes(name.to_bytes()), listed };
         match visitor.entry(&entry) {
