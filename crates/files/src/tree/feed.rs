@@ -199,7 +199,11 @@ impl TreeWork<'_> {
     pub(super) fn sweep_target(&self, directory: &Directory) -> Result<(), FileError> {
         match &directory.target {
             Some(target) if self.writes() && directory.claims.begin_sweep() => {
-                let swept = sweep(target.as_fd());
+                let swept = match sweep(target.as_fd()) {
+                    // A directory that can't be read may still be written to.
+                    Err(Errno::ACCESS) => Ok(()),
+                    swept => swept,
+                };
                 let error = swept.map_err(FileError::system("look for old temporary files"));
                 error.map_err(self.at_name(&directory.location, OsStr::new("")))
             }

@@ -131,7 +131,7 @@ impl Objects for TreeWork<'_> {
         let output = self.in_target(directory, begin).map_err(self.named(directory, item))?;
         if !output.file.has_its_mode() {
             // Here, killed runs leave their unfinished files.
-            let _ = self.sweep_target(directory);
+            self.sweep_target(directory)?;
         }
         if source.length() > LONG {
             self.refuse_existing(directory, target, item)?;
