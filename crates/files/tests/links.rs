@@ -76,7 +76,7 @@ fn resuming_links_what_an_earlier_run_made_apart() {
         process(Operation::Encrypt, &cobblestone(), &plain, Some(&sealed), &resuming).unwrap();
     let told = report.failures.iter().map(|failure| failure.error.to_string()).collect::<String>();
     assert!(
-        told.contains(".enc` exists but has 4 bytes, not 1072, and was modified at "),
+        told.contains(".enc` exists but has 4 bytes, not 1072, and was modified on "),
         "{told}"
     );
     assert_eq!(fs::read(sealed.join("two.enc")).unwrap(), b"mine");

@@ -562,7 +562,10 @@ fn names_that_the_store_takes_for_one_lose_nothing_in_silence() {
     for [one, other] in [["/A: ", "/a: "], ["/B: ", "/b: "], ["/Link: ", "/link: "]] {
         let is_of = |line: &&str| line.contains(one) || line.contains(other);
         let lines: Vec<_> = told.lines().filter(is_of).collect();
-        assert!(lines.len() == 1 && lines[0].contains("the two names are one"), "{one}: {told}");
+        assert!(
+            lines.len() == 1 && lines[0].contains("takes their two names for one"),
+            "{one}: {told}"
+        );
     }
     assert!(told.contains("/Sub") || told.contains("/sub"), "{told}");
 }

@@ -72,7 +72,7 @@ const DIRECTORIES: usize = 8;
 const FILES: usize = 6;
 
 /// The names of the files that have several names.
-const LINK: [&str; 3] = ["directory-0/file-0", "link", "directory-1/link"];
+const LINK: [&str; 3] = ["directory-2/file-12", "link", "directory-1/link"];
 const LINK_2: [&str; 3] = ["directory-3/file-20", "link-2", "directory-1/link-2"];
 
 /// A tree with hard links and a file in segments, and a stream; the cores seal them.

@@ -132,7 +132,7 @@ pub enum RecipientFault {
     #[error("it is no age recipient (`age1` and 58 characters)")]
     Unknown,
     /// A line of a file is of no known kind.
-    #[error("it is no age recipient (`age1` and 58 characters), perhaps the end of a wrapped line")]
+    #[error("it is no age recipient (`age1` and 58 characters), perhaps the end of a broken line")]
     UnknownLine,
     /// The text begins like an age recipient, and is none.
     #[error(
@@ -189,7 +189,7 @@ pub enum IdentityFault {
     )]
     ForRecipients,
     /// The line is of no known kind.
-    #[error("this is no age identity (`AGE-SECRET-KEY-1…`), perhaps the end of a wrapped line")]
+    #[error("this is no age identity (`AGE-SECRET-KEY-1…`), perhaps the end of a broken line")]
     Unknown,
     /// The file holds a recipient, which is public.
     #[error(

@@ -103,7 +103,7 @@ fn recipients_are_read_or_the_cause_is_named() {
     let read = |path: &Path| Recipient::read_file(path, &NoUnlock);
     for comment in ["the team", &"the whole team ".repeat(9)] {
         let text = format!("# {comment}\n{}\n\n{}\n", recipients[0], recipients[1]);
-        check("recipients", &text, Wrapped::Refused("broken into lines"), read);
+        check("recipients", &text, Wrapped::Refused("broken"), read);
     }
     let pasted: Recipient = format!(" {}\r\n", recipients[0]).parse().unwrap();
     assert_eq!(pasted.to_string(), recipients[0]);
@@ -131,7 +131,7 @@ fn recipients_of(path: &Path) -> Result<Vec<Recipient>, KeyError> {
 #[test]
 fn identities_of_age_are_read_or_the_cause_is_named() {
     let Some(text) = output_of("age-keygen", &[]) else { return };
-    check("an identity", &text, Wrapped::Refused("broken into lines"), recipients_of);
+    check("an identity", &text, Wrapped::Refused("broken"), recipients_of);
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn ssh_keys_are_read_or_the_cause_is_named() {
         check(kind, &text, Wrapped::Read, recipients_of);
         let public = fs::read_to_string(path.with_extension("pub")).unwrap();
         let read = |path: &Path| Recipient::read_file(path, &NoUnlock);
-        check(kind, &public, Wrapped::Refused("broken into lines"), read);
+        check(kind, &public, Wrapped::Refused("broken"), read);
     }
 }
 
