@@ -15,9 +15,10 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, Stat, XattrFlags, fgetxattr, fremovexattr, fsetxattr, fstat};
 use rustix::process::geteuid;
 
+use crate::FileError;
+use crate::entries::{self, any_entry_once};
 use crate::identity::permissions;
 use crate::metadata::{Metadata, while_writable};
-use crate::{FileError, entries};
 
 impl Metadata {
     /// The mode for making a directory that has `at_first` until it gets another mark or `mode`.
@@ -38,7 +39,10 @@ impl Metadata {
         let is_made = mode.contains(Mode::SVTX)
             && (at_first | Mode::SVTX | Mode::SGID).contains(mode)
             && there.st_uid == geteuid().as_raw();
-        Ok(is_made && is_empty(directory)?)
+        // It may have been read before.
+        let is_empty = || entries::is_empty(directory);
+        let system = FileError::system("read its output directory");
+        Ok(is_made && is_empty().map_err(system)?)
     }
 
     /// Marks a directory that this run has made, the counterpart of one with the status `source`.
@@ -73,7 +77,8 @@ impl Metadata {
 /// Returns whether a directory is empty. The name of a directory just made may lead to another one:
 /// whoever may write beside it can put one there. A directory with entries was not made now.
 pub(crate) fn is_empty(directory: &OwnedFd) -> Result<bool, FileError> {
-    entries::is_empty(directory).map_err(FileError::system("read its output directory"))
+    let found = any_entry_once(directory, |_, _| true);
+    found.map(|found| !found).map_err(FileError::system("read its output directory"))
 }
 
 /// Marks a directory that was made writable and is to get this mode back.

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Seek, Write};
+use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,8 @@ pub fn create(path: &Path, contents: &[u8]) -> Result<NewKeyFile, KeyError> {
     let mut file = File::from(file);
     file.write_all(contents).map_err(failed)?;
     file.sync_all().map_err(failed)?;
-    read_back(&mut file, contents).map_err(failed)?;
+    drop(file);
+    let file = temporary.read_back(contents).map_err(failed)?;
     let there = file.metadata().map_err(failed)?;
     let exposed = is_open_to_others(&there).then(|| there.mode() & 0o7777);
     let naming =
@@ -71,7 +72,7 @@ struct Temporary<'d> {
 impl Temporary<'_> {
     /// Creates a file of mode 0600 that did not exist before.
     fn create(directory: &File) -> Result<(OwnedFd, Temporary<'_>), Errno> {
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
         loop {
             let random = getrandom::u64().map_err(|_| Errno::IO)?;
             let name = OsString::from(format!(".evener-key-{random:016x}"));
@@ -82,6 +83,24 @@ impl Temporary<'_> {
                     let temporary = Temporary { directory, name, has_final_name: false };
                     return made.map(|file| (file, temporary));
                 }
+            }
+        }
+    }
+
+    /// Opens the synced file again, and checks that it holds these bytes. The system is first asked
+    /// to forget its copy, so that most file systems read the device.
+    fn read_back(&self, contents: &[u8]) -> io::Result<File> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut file = File::from(openat(self.directory, &*self.name, flags, Mode::empty())?);
+        // Without this advice the copy is read.
+        let _ = fadvise(&file, 0, None, Advice::DontNeed);
+        // One extra byte shows that the file is longer.
+        let mut there = Zeroizing::new(vec![0; contents.len() + 1]);
+        let filled = fill(&mut file, &mut there)?;
+        match there[..filled] == *contents {
+            true => Ok(file),
+            false => {
+                Err(io::Error::other("it does not read back as it was written; check the disk"))
             }
         }
     }
@@ -99,21 +118,6 @@ impl Drop for Temporary<'_> {
         }
         // If this fails, the file is left behind, as private as the key.
         let _ = unlinkat(self.directory, &*self.name, AtFlags::empty());
-    }
-}
-
-/// Checks that a synced file holds these bytes. The system is first asked to forget its copy, so
-/// that most file systems read the device.
-fn read_back(file: &mut File, contents: &[u8]) -> io::Result<()> {
-    // Without this advice the copy is read.
-    let _ = fadvise(&*file, 0, None, Advice::DontNeed);
-    file.rewind()?;
-    // One extra byte shows that the file is longer.
-    let mut there = Zeroizing::new(vec![0; contents.len() + 1]);
-    let filled = fill(file, &mut there)?;
-    match there[..filled] == *contents {
-        true => Ok(()),
-        false => Err(io::Error::other("it does not read back as it was written; check the disk")),
     }
 }
 
@@ -159,11 +163,13 @@ mod tests {
 
     #[test]
     fn a_file_of_other_bytes_is_noticed() {
-        let mut file = tempfile::tempfile().unwrap();
-        file.write_all(b"secret").unwrap();
-        read_back(&mut file, b"secret").unwrap();
+        let directory = directory();
+        let opened = File::open(&directory).unwrap();
+        let (file, temporary) = Temporary::create(&opened).unwrap();
+        File::from(file).write_all(b"secret").unwrap();
+        temporary.read_back(b"secret").unwrap();
         for other in [&b"secreT"[..], b"secrets", b"secre", b""] {
-            assert!(read_back(&mut file, other).is_err());
+            assert!(temporary.read_back(other).is_err());
         }
     }
 
