@@ -123,7 +123,7 @@ fn a_passphrase_is_for_one_file() {
 }
 
 #[test]
-fn what_opens_a_file_of_age_is_named() {
+fn a_lacking_identity_of_an_age_file_is_named() {
     let Some(fixture) = fixture() else { return };
     for name in ["plain.age", "armoured.age", "marked.age"] {
         let told = format!(

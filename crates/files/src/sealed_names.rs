@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_sealed_opens_to_its_name() {
+    fn a_sealed_name_opens_to_its_plain_one() {
         let names = SealedNames::default();
         let sealed = names.seal("letter".as_ref());
         assert_eq!(sealed, "letter.enc");

@@ -92,7 +92,7 @@ impl Age {
         }
     }
 
-    /// What writes and reads headers.
+    /// The writer and reader of headers.
     pub(super) fn headers(&self) -> &dyn AgeHeaders {
         &*self.headers
     }

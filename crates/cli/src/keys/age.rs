@@ -47,7 +47,7 @@ pub(super) fn sealing(
     Ok(KeyRing::new(headers.recipe()))
 }
 
-/// What opens age files from `source`.
+/// The identities and passphrases that open age files from `source`.
 pub(super) fn opening(
     options: &OpeningKeys,
     source: &Place,

@@ -14,7 +14,7 @@ use crate::tree::{Made, folds, in_small_letters};
 /// The names that were made in such directories.
 #[derive(Debug, Default)]
 pub(super) struct Spellings {
-    /// Whether directories are such.
+    /// True for directories that fold names.
     folding: HashMap<Identity, bool>,
     /// The paths of what was made there, by their small letters.
     made: HashMap<Vec<u8>, PathBuf>,
