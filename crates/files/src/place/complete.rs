@@ -11,8 +11,7 @@ use crate::tree::is_same_time;
 use crate::{FileError, Operation};
 
 impl Transfer<'_> {
-    /// With [`TransferOptions::resume`](crate::TransferOptions::resume): returns whether an object's output is complete, by its length and
-    /// its key.
+    /// To resume: returns whether an object's output is complete, by its length and its key.
     pub(super) fn is_complete(
         &self,
         item: &Item,

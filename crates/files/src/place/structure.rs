@@ -174,7 +174,7 @@ impl Transfer<'_> {
         }
     }
 
-    /// With `Existing::Resume`: returns whether an output looks like a copy of another: an earlier
+    /// To resume: returns whether an output looks like a copy of another: an earlier
     /// run may have found its source's names in another order.
     fn is_copy(&self, output: &Name, other: &Name) -> Result<bool, Fault> {
         let Some(store) = self.store.filter(|_| self.options.resume) else {
