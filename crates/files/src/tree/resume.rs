@@ -117,7 +117,12 @@ impl TreeWork<'_> {
         let opened =
             seals.then(|| Source::open(target.as_fd(), &item.target, false)).transpose()?;
         let sealed = opened.as_ref().unwrap_or(source);
-        if seals && FileState::of(sealed.status()) != FileState::of(there) {
+        // The time of change also moves when another of its names is replaced.
+        let is_same = match there.st_nlink {
+            1 => FileState::of(sealed.status()) == FileState::of(there),
+            _ => FileState::of(there).is_but_for_change_time(sealed.status()),
+        };
+        if seals && !is_same {
             let name = shown(&item.target).to_string();
             return Err(FileError::from(Refusal::OutputChanged(name)).into());
         }
