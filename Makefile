@@ -55,7 +55,7 @@ clippy: needs
 # The pages of the library crates that users read.
 documentation: needs
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --lib --package=evener \
-		$(patsubst %,--package=evener-%,core lanes gpu gate engines pipeline format keys files)
+		$(patsubst %,--package=evener-%,core lanes gpu gate engines pipeline format keys seal place)
 
 # Tests send SIGHUP and SIGQUIT, which a caller such as nohup may have had this ignore. One is of a build
 # that lacks what is behind features.

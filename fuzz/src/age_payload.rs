@@ -2,8 +2,8 @@
 
 use std::sync::LazyLock;
 
-use evener_files::KeyRing;
 use evener_keys::age::{self, FileHeaders};
+use evener_place::KeyRing;
 
 use crate::age_file::IDENTITIES;
 use crate::readers::{open_in_parts, open_piped, open_whole};

@@ -3,8 +3,8 @@
 use std::sync::LazyLock;
 
 use evener_core::Key;
-use evener_files::{KeyRing, buffer};
 use evener_format::{CobblestoneSuite, HkdfHash, Recipe, TinkKey};
+use evener_place::{KeyRing, buffer};
 use zeroize::Zeroizing;
 
 use crate::readers::{open_in_parts, open_piped, open_whole, run};

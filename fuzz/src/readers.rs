@@ -3,12 +3,12 @@
 use std::sync::{Arc, LazyLock};
 
 use evener_core::{Cipher, Engine, Iv, Key};
-use evener_files::{
+use evener_format::{Digest, OpensslSecret, Recipe};
+use evener_keys::recognise;
+use evener_place::{
     KeyRing, Operation, RunSettings, StreamOptions, StreamSource, StreamTarget, buffer,
     process_stream, random_access,
 };
-use evener_format::{Digest, OpensslSecret, Recipe};
-use evener_keys::recognise;
 use zeroize::Zeroizing;
 
 use crate::memory_file::MemoryFile;

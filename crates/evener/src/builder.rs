@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use evener_core::{Engine, EngineError};
 use evener_engines::{PinPrompt, Watch};
-use evener_files::KeyRing;
 use evener_gate::Wait;
 use evener_pipeline::{HearOfWait, Turns};
+use evener_place::KeyRing;
 
 use crate::{Evener, Options};
 

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use evener_core::{Direction, Engine};
-use evener_files::place::Blob;
-use evener_files::{Failure, FileError, Operation, RandomAccess, buffer, random_access};
+use evener_place::Blob;
+use evener_place::{Failure, FileError, Operation, RandomAccess, buffer, random_access};
 use zeroize::Zeroizing;
 
 use crate::Evener;

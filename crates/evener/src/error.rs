@@ -1,12 +1,12 @@
 //! One error for everything that the library does.
 
 use evener_core::{EngineError, InvalidIv, InvalidKey};
-use evener_files::place::Fault;
-use evener_files::{
-    Failure, FileError, MalformedGlob, MalformedPath, MalformedSuffix, OperationError,
-};
 use evener_format::FormatError;
 use evener_keys::KeyError;
+use evener_place::Fault;
+use evener_place::{
+    Failure, FileError, MalformedGlob, MalformedPath, MalformedSuffix, OperationError,
+};
 
 use crate::hazmat::{BufferError, RecordError};
 use crate::{AeadError, NonceError};

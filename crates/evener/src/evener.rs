@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use evener_core::{Engine, EngineError};
-use evener_files::{KeyRing, Operation};
+use evener_place::{KeyRing, Operation};
 
 use crate::builder::Settings;
 use crate::seats::seats;

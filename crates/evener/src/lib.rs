@@ -91,20 +91,20 @@ pub use evener_core::{
 };
 pub use evener_pipeline::Pool;
 
-pub use evener_files::{
+pub use evener_keys::{is_wrapped_key, is_wrapped_key_name, wrapped_key_name};
+pub use evener_place::{
     Agree, Base64, Contradiction, Control, Delete, Doubt, Effort, Existing, Failure, FileError,
     FileOutcome, KeyRing, Listed, Listener, Listing, MalformedGlob, MalformedPath, MalformedSuffix,
     Notice, Operation, OperationError, Progress, Protected, RandomAccess, Refusal, Report,
     Retirement, RunSettings, SealedNames, Selection, StreamOptions, StreamSource, StreamTarget,
     SystemError, Total, TransferOptions, TreeOptions, Update, WorkerEffort, list,
 };
-pub use evener_keys::{is_wrapped_key, is_wrapped_key_name, wrapped_key_name};
 
 pub use evener_pipeline::{Courtesy, PolicyName, UnknownPolicy, claim_process};
 
 /// Places: where objects lie, and how to add one.
 pub mod place {
-    pub use evener_files::place::{
+    pub use evener_place::{
         Abilities, Blob, Content, Draft, Entry, Fault, Kind, Local, Memory, Metadata, Name,
         NewObject, Origin, Store, Tree,
     };
@@ -130,9 +130,9 @@ pub mod keys {
 #[doc(hidden)]
 pub mod program {
     pub use evener_core::{Shown, shown, shown_error, shown_json, shown_text};
-    pub use evener_files::{SharedTarget, has_files, refuse_planted, takes_a_stream};
     pub use evener_keys::{check_secret_file, plain_text};
     pub use evener_pipeline::hurry;
+    pub use evener_place::{SharedTarget, has_files, refuse_planted, takes_a_stream};
 
     pub use crate::profile::{check_profile, keep_profile};
 }

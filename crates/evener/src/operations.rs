@@ -3,11 +3,11 @@
 use std::io::{Read, Write};
 use std::path::Path;
 
-use evener_files::place::{Origin, Store, transfer};
-use evener_files::{
+use evener_place::{
     Failure, FileError, Listing, Notice, Operation, OperationError, Report, StreamSource,
     StreamTarget, Total, list, measure, process, process_stream,
 };
+use evener_place::{Origin, Store, transfer};
 
 use crate::seated::Seated;
 use crate::{Evener, Options};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use evener_files::{RunSettings, StreamOptions, TransferOptions, TreeOptions};
+use evener_place::{RunSettings, StreamOptions, TransferOptions, TreeOptions};
 
 /// The settings of an [`Evener`](crate::Evener): those that all operations share, and the options
 /// of each kind of operation. The defaults are the program's.

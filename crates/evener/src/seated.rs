@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use evener_core::{Engine, EngineError};
 use evener_engines::Watch;
-use evener_files::{FileError, Notice, Operation, Refusal, RunSettings};
 use evener_pipeline::{Patience, PolicyName, gated};
+use evener_place::{FileError, Notice, Operation, Refusal, RunSettings};
 
 use crate::builder::Settings;
 use crate::seats::seats;

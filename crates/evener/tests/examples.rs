@@ -134,7 +134,7 @@ fn every_example_with_files_runs_on_changed_ones() {
         "crates/evener",
         "crates/format/src",
         "crates/keys/src",
-        "crates/files/src",
+        "crates/place/src",
     ] {
         find_examples(&root, &root.join(place), &mut found);
     }

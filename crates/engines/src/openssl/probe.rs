@@ -1,8 +1,8 @@
 //! Finds the ciphers of the linked OpenSSL.
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 
-use evener_core::{Cipher, EncCipher};
+use evener_core::{Cipher, EncCipher, IgnorePoison};
 use openssl::cipher::{Cipher as Algorithm, CipherRef};
 use openssl::error::ErrorStack;
 use openssl::lib_ctx::LibCtx;
@@ -21,6 +21,7 @@ use super::sys::use_no_configuration;
 pub(super) struct Library {
     // Dropped in this order: an algorithm belongs to its provider, a provider to its context.
     algorithms: Vec<(Cipher, OnceLock<Option<Algorithm>>)>,
+    fetching: Mutex<()>,
     _providers: Vec<Provider>,
     context: LibCtx,
     engine: String,
@@ -52,7 +53,8 @@ impl Library {
         let all = Cipher::ALL.iter().copied().chain(EncCipher::all().map(Cipher::Enc));
         let algorithms = all.map(|cipher| (cipher, OnceLock::new())).collect();
         let engine = engine.to_owned();
-        Library { algorithms, _providers: providers, context, engine, buffers }
+        let fetching = Mutex::new(());
+        Library { algorithms, fetching, _providers: providers, context, engine, buffers }
     }
 
     /// The name of the engine that uses the library.
@@ -73,12 +75,17 @@ impl Library {
 
     /// The cipher, when the library has it.
     pub(super) fn algorithm(&self, cipher: Cipher) -> Option<&CipherRef> {
-        let fetch = || {
-            let algorithm = Algorithm::fetch(Some(&self.context), cipher.name(), None).ok()?;
-            has_expected_lengths(cipher, &algorithm).then_some(algorithm)
-        };
         let (_, algorithm) = self.algorithms.iter().find(|(known, _)| *known == cipher)?;
-        algorithm.get_or_init(fetch).as_deref()
+        algorithm.get_or_init(|| self.fetch(cipher)).as_deref()
+    }
+
+    /// Fetches one cipher at a time, and once more if that fails: a fetch of ChaCha20-Poly1305 beside
+    /// another has failed on a busy machine, and the process would be without that cipher.
+    fn fetch(&self, cipher: Cipher) -> Option<Algorithm> {
+        let _one_at_a_time = self.fetching.lock().ignore_poison();
+        let fetch = || Algorithm::fetch(Some(&self.context), cipher.name(), None);
+        let algorithm = fetch().or_else(|_| fetch()).ok()?;
+        has_expected_lengths(cipher, &algorithm).then_some(algorithm)
     }
 }
 

@@ -1,0 +1,156 @@
+//! Encryption of a whole file's content in memory, by all workers.
+//!
+//! The chunks of a file are independent (except in CBC encryption), so the workers share them. The
+//! result is the same as the content of an encrypted file.
+
+use std::sync::Arc;
+
+use evener_core::{
+    Direction, Engine, EngineError, Job, Outcome, Rejection, SessionRequest, WipedBuffer, wipe,
+};
+use evener_format::{FileCipher, FormatError, Layout};
+use evener_pipeline::run_batch;
+
+use crate::{FileError, KeyRing, RunSettings, seats};
+use evener_seal::{
+    Blob, Prepared, ReadAt, bytes_to_prepare, collect, prepare_plain, prepare_sealed, push_jobs,
+};
+
+/// The number of bytes that [`seal`] makes of `length` bytes of plaintext; with age, the most that
+/// it makes.
+///
+/// # Errors
+/// When the format can't hold this length.
+pub fn sealed_length(keys: &KeyRing, length: u64) -> Result<u64, FileError> {
+    Ok(Layout::for_plaintext(&keys.primary().geometry(), length)?.sealed_length())
+}
+
+/// Encrypts `plaintext` into `sealed`, which has room for [`sealed_length`] bytes, with the format
+/// and key of the ring's first recipe. Returns the number of bytes written.
+///
+/// Jobs that no engine could do, or that an engine with wrong results has done, go to
+/// [`RunSettings::reference`]. No listener is called.
+///
+/// # Errors
+/// When `sealed` is too short, the system has no random numbers, the engines failed or it was
+/// stopped. The content of `sealed` is then undefined.
+pub fn seal(
+    keys: &KeyRing,
+    plaintext: &[u8],
+    sealed: &mut [u8],
+    run: &RunSettings,
+) -> Result<usize, FileError> {
+    let Prepared { cipher, layout, header } = prepare_plain(keys, plaintext.len() as u64)?;
+    let length = room(layout.sealed_length(), sealed)?;
+    let header = header.as_ref().map_or(&[][..], |header| header.bytes());
+    let (beginning, chunks) = sealed[..length].split_at_mut(header.len());
+    beginning.copy_from_slice(header);
+    process(&cipher, &layout, Direction::Encrypt, plaintext, chunks, run)?;
+    Ok(length)
+}
+
+/// Decrypts into `plaintext` the output of [`seal`], or an encrypted file of Evener's, made with
+/// one of the ring's keys. `plaintext` needs at most the length of `sealed`. Returns the
+/// plaintext's length. The settings are those of [`seal`].
+///
+/// # Errors
+/// When no key fits, a chunk is not authentic or the end is missing, when `plaintext` is too
+/// short, and when the engines failed or it was stopped. Nothing is left in `plaintext` then.
+pub fn open(
+    keys: &KeyRing,
+    sealed: &[u8],
+    plaintext: &mut [u8],
+    run: &RunSettings,
+) -> Result<usize, FileError> {
+    let seats = seats::able(run, keys.primary().cipher(), Direction::Decrypt)?;
+    let beginning = sealed.len().min(usize::try_from(bytes_to_prepare(keys)).unwrap_or(usize::MAX));
+    let mut scratch = WipedBuffer::zeros(beginning);
+    let beginning = &sealed[..beginning];
+    let on = (keys.primary().cipher(), Direction::Decrypt);
+    let prepared = seats::before_a_run(run, &seats, on, |worker| {
+        prepare_sealed(keys, beginning, &InMemory(sealed), &mut scratch, worker)
+    });
+    let Prepared { cipher, layout, .. } = prepared?;
+    let chunks = &sealed[(layout.chunk(0).sealed.start as usize).min(sealed.len())..];
+    let tags = layout.chunks() * cipher.cipher().tag_length() as u64;
+    let length = room((chunks.len() as u64).saturating_sub(tags), plaintext)?;
+    let plaintext = &mut plaintext[..length];
+    let opened = process(&cipher, &layout, Direction::Decrypt, chunks, plaintext, run);
+    if opened.is_err() {
+        wipe(plaintext);
+    }
+    opened
+}
+
+/// A sealed file in memory.
+struct InMemory<'a>(&'a [u8]);
+
+impl ReadAt for InMemory<'_> {
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), FileError> {
+        let start = usize::try_from(offset).unwrap_or(usize::MAX);
+        let bytes = self.0.get(start..).and_then(|rest| rest.get(..buffer.len()));
+        buffer.copy_from_slice(bytes.ok_or(FormatError::Truncated)?);
+        Ok(())
+    }
+}
+
+impl Blob for InMemory<'_> {
+    fn length(&self) -> u64 {
+        self.0.len() as u64
+    }
+}
+
+/// Processes all chunks.
+fn process(
+    cipher: &FileCipher,
+    layout: &Layout,
+    direction: Direction,
+    input: &[u8],
+    output: &mut [u8],
+    run: &RunSettings,
+) -> Result<usize, FileError> {
+    let mut seats = seats::able(run, cipher.cipher(), direction)?;
+    let mut jobs = Vec::with_capacity(layout.chunks() as usize);
+    let chunks = (0..layout.chunks()).map(|index| layout.chunk(index));
+    push_jobs(&mut jobs, cipher, direction, chunks, input, output);
+    // One worker finishes a short buffer before a second thread has started.
+    seats.truncate((input.len() / LEAST_SHARE).max(1));
+    let options = run.options(cipher.cipher(), direction, jobs.len());
+    let failure = run_batch(&seats, &options, &mut jobs, &|| run.control.is_stopped());
+    if jobs.iter().any(|job| job.outcome == Outcome::Pending) {
+        if run.control.is_stopped() {
+            return Err(FileError::Interrupted);
+        }
+        // Keys come with the jobs, as from all callers that use formats.
+        let request = SessionRequest { cipher: cipher.cipher(), direction, key: None };
+        finish(run.reference.as_ref(), &request, &mut jobs, failure)?;
+    }
+    collect(jobs.iter().map(|job| job.outcome), 0)
+}
+
+/// Has the reference engine process the remaining jobs.
+fn finish(
+    reference: Option<&Arc<dyn Engine>>,
+    request: &SessionRequest<'_>,
+    jobs: &mut [Job<'_>],
+    failure: Option<EngineError>,
+) -> Result<(), FileError> {
+    let SessionRequest { cipher, direction, .. } = *request;
+    let able = reference.filter(|engine| engine.offer(cipher, direction).is_some());
+    let Some(reference) = able else {
+        return Err(failure.map_or(FileError::NoEngine { cipher, direction }, FileError::Engine));
+    };
+    Ok(reference.open(request)?.process(jobs)?)
+}
+
+/// Returns `length` if the buffer is at least that long.
+fn room(length: u64, buffer: &[u8]) -> Result<usize, FileError> {
+    let fits = usize::try_from(length).ok().filter(|length| *length <= buffer.len());
+    fits.ok_or(FileError::Rejected {
+        chunk: 0,
+        rejection: Rejection::Malformed("the output is too short"),
+    })
+}
+
+/// The least work for which a worker is worth starting, in bytes.
+const LEAST_SHARE: usize = 256 << 10;

@@ -1,0 +1,61 @@
+//! Evener's operations on files, trees and pipes.
+//!
+//! [`process`] encrypts, decrypts or verifies a file or a tree with all workers at once, and
+//! `evener-format` holds the layouts of the files that it makes.
+
+#![forbid(unsafe_code)]
+
+mod access;
+pub mod buffer;
+mod contradictions;
+mod entries;
+mod existing;
+mod exposure;
+mod identity;
+mod inherited;
+mod left_out;
+mod location;
+mod metadata;
+mod naming;
+mod operation;
+mod options;
+mod output;
+mod place;
+mod protected;
+mod random_access;
+mod record;
+mod report;
+mod sealed_names;
+mod seats;
+mod selection;
+mod source;
+mod stream;
+mod temporary;
+mod tree;
+mod unfinished;
+mod unkept;
+
+pub use evener_seal::{
+    Contradiction, Control, Fault, FileError, KeyRing, MalformedPath, Name, Operation, Progress,
+    Refusal, SystemError,
+};
+
+pub use existing::{Agree, Delete, Existing, Update};
+pub use naming::refuse_planted;
+pub use operation::OperationError;
+pub use options::{
+    FileOutcome, Listener, RunSettings, StreamOptions, TransferOptions, TreeOptions,
+};
+#[doc(hidden)]
+pub use options::{ForProgram, SharedTarget};
+pub use place::{
+    Abilities, Blob, Content, Draft, Entry, Kind, Local, Memory, Metadata, NewObject, Origin,
+    Store, Tree, transfer,
+};
+pub use protected::Protected;
+pub use random_access::{RandomAccess, random_access};
+pub use report::{Doubt, Effort, Failure, Notice, Report, Retirement, WorkerEffort};
+pub use sealed_names::{MalformedSuffix, SealedNames};
+pub use selection::{MalformedGlob, Selection};
+pub use stream::{Base64, StreamSource, StreamTarget, process_stream, takes_a_stream};
+pub use tree::{Listed, Listing, Total, has_files, list, measure, process};

@@ -1,0 +1,235 @@
+//! Places: where objects lie.
+//!
+//! An object is bytes with a name. A place that is read from is an [`Origin`]; one that is written
+//! to is a [`Store`]. [`transfer`] encrypts, decrypts or verifies the objects of one into the other,
+//! by the code that also does local files. A store that also has directories and links is a
+//! [`Tree`]. [`Local`] is a directory tree of this machine, and [`Memory`] keeps all of it too.
+//!
+//! All calls block, move whole segments and may come from any thread. A place whose calls take long
+//! says by [`Abilities::requests`] how many it takes at once; each then has a thread.
+
+mod complete;
+mod entry;
+mod local;
+mod memory;
+mod parts;
+mod structure;
+mod transfer;
+
+pub use entry::{Entry, Kind, Metadata, NewObject};
+pub use local::Local;
+pub use memory::{Content, Memory};
+pub use transfer::transfer;
+
+use std::path::Path;
+
+use evener_seal::{self as seal, Fault, FileError, Name};
+
+/// A place that objects are read from.
+pub trait Origin: Send + Sync {
+    /// How the place is best used.
+    fn abilities(&self) -> Abilities;
+
+    /// All entries: a directory before those in it, and an object before its further names;
+    /// otherwise in any order. An entry that can't be read is an error of its own, and the walk goes
+    /// on. The iterator may wait between two entries for other calls to end, so it must hold no lock
+    /// that they need.
+    fn walk(&self) -> Box<dyn Iterator<Item = Result<Entry, Fault>> + Send + '_>;
+
+    /// Opens an object and reads its first bytes, as many as `first` has room for: a place answers
+    /// both with one call. Returns how many bytes it has read, which may be none.
+    ///
+    /// # Errors
+    /// When it is gone or can't be read.
+    fn open(&self, name: &Name, first: &mut [u8]) -> Result<(Box<dyn Blob>, usize), Fault>;
+
+    /// The directory of this machine that the place is, if it is one.
+    fn path(&self) -> Option<&Path> {
+        None
+    }
+}
+
+/// An object that is open for reading, at any offset and by several threads.
+pub trait Blob: Send + Sync {
+    /// Its length when it was opened, in bytes.
+    fn length(&self) -> u64;
+
+    /// Fills `buffer` from byte `at` on.
+    ///
+    /// # Errors
+    /// [`Fault::Changed`] when the object is no longer the one that was opened, or has become
+    /// shorter.
+    fn read_at(&self, buffer: &mut [u8], at: u64) -> Result<(), Fault>;
+
+    /// Returns when everything that was read is certain to be of one version of the object.
+    ///
+    /// # Errors
+    /// [`Fault::Changed`] when it is not.
+    fn check(&self) -> Result<(), Fault>;
+
+    /// Its metadata when it was opened; `None` where the walk has told all that the place knows.
+    fn metadata(&self) -> Option<&Metadata> {
+        None
+    }
+}
+
+/// A place that objects are written to.
+pub trait Store: Send + Sync {
+    /// How the place is best used.
+    fn abilities(&self) -> Abilities;
+
+    /// The object with a name, if there is one.
+    ///
+    /// # Errors
+    /// When the place can't tell.
+    fn look(&self, name: &Name) -> Result<Option<Entry>, Fault>;
+
+    /// Begins an object. Nothing is visible under its name until [`Draft::publish`].
+    ///
+    /// # Errors
+    /// [`Fault::Exists`] where that is already known, and others of the place.
+    fn begin(&self, object: &NewObject<'_>) -> Result<Box<dyn Draft>, Fault>;
+
+    /// The same place for reading; `None` where it can't be read.
+    fn origin(&self) -> Option<&dyn Origin>;
+
+    /// Returns when everything published will survive a power failure.
+    ///
+    /// # Errors
+    /// When that can't be known.
+    fn sync(&self) -> Result<(), Fault>;
+
+    /// The same place with its directories and links; `None` where it has only objects.
+    fn tree(&self) -> Option<&dyn Tree> {
+        None
+    }
+
+    /// Removes an object, a link or an empty directory.
+    ///
+    /// # Errors
+    /// [`Fault::Missing`] when there is none, and [`Fault::Refused`] where nothing can be removed.
+    fn remove(&self, _name: &Name) -> Result<(), Fault> {
+        Err(Fault::Refused("the place removes nothing".to_owned()))
+    }
+
+    /// Facts about the place for the user, such as metadata that it turned out not to keep.
+    fn notices(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The directory of this machine that the place is, if it is one.
+    fn path(&self) -> Option<&Path> {
+        None
+    }
+}
+
+/// A store that has directories and links besides objects. [`Fault::Exists`] is its error for a
+/// name that is taken and may not be replaced, [`Fault::Refused`] for something that it can't have.
+pub trait Tree: Send + Sync {
+    /// Makes a directory in which objects can be made; it gets its own mode and times later, by
+    /// [`Tree::settle`]. Returns false if it was there before.
+    ///
+    /// # Errors
+    /// Those of the place.
+    fn make_directory(&self, directory: &NewObject<'_>) -> Result<bool, Fault>;
+
+    /// Makes a symbolic link to a path.
+    ///
+    /// # Errors
+    /// Those of the place.
+    fn symlink(&self, link: &NewObject<'_>, target: &Path) -> Result<(), Fault>;
+
+    /// Gives a published object a further name. It is no error if it has that name already.
+    ///
+    /// # Errors
+    /// Those of the place.
+    fn hard_link(&self, link: &NewObject<'_>, object: &Name) -> Result<(), Fault>;
+
+    /// Gives a directory the metadata of its source, when everything in it is done. `is_new` is the
+    /// result of [`Tree::make_directory`]; a directory that was there before gets the metadata only
+    /// if it looks unfinished. Returns whether it has them.
+    ///
+    /// # Errors
+    /// Those of the place.
+    fn settle(&self, directory: &NewObject<'_>, is_new: bool) -> Result<bool, Fault>;
+}
+
+/// An object that is being written. Dropping it abandons the object without a trace.
+pub trait Draft: Send + Sync {
+    /// Writes `bytes` at byte `at`, one call at a time. With [`Abilities::part`], each call brings
+    /// one part of that length, in order; otherwise any bytes in any order, each once.
+    ///
+    /// # Errors
+    /// Those of the place. The draft is dropped then.
+    fn write_at(&mut self, bytes: &[u8], at: u64) -> Result<(), Fault>;
+
+    /// Gives the object its name. With [`Abilities::part`], `rest` is the last part, which is the
+    /// whole content of a short object; otherwise it is empty. The place itself finds out what
+    /// became of a call whose answer was lost.
+    ///
+    /// # Errors
+    /// [`Fault::Exists`] when an object has the name and may not be replaced.
+    fn publish(self: Box<Self>, rest: &[u8]) -> Result<(), Fault>;
+}
+
+/// How a place is best used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Abilities {
+    requests: usize,
+    part: Option<usize>,
+    keeps_metadata: bool,
+}
+
+impl Abilities {
+    /// A place with quick calls, which takes any bytes in any order.
+    pub const QUICK: Abilities = Abilities { requests: 1, part: None, keeps_metadata: false };
+
+    /// A place whose calls take long, and which takes up to `requests` of them at once.
+    pub fn slow(requests: usize) -> Abilities {
+        Abilities { requests: requests.max(1), ..Abilities::QUICK }
+    }
+
+    /// The same place, which takes parts of `length` bytes in order.
+    #[must_use]
+    pub fn in_parts(self, length: usize) -> Abilities {
+        Abilities { part: Some(length.max(1)), ..self }
+    }
+
+    /// The same place, which keeps the [`Metadata`] of objects.
+    #[must_use]
+    pub fn with_metadata(self) -> Abilities {
+        Abilities { keeps_metadata: true, ..self }
+    }
+
+    /// The number of calls that it takes at once: 1 where a call takes microseconds.
+    pub fn requests(&self) -> usize {
+        self.requests
+    }
+
+    /// The length in bytes of every part but the last, for places that take objects in parts and in
+    /// order; `None` for those that take any bytes in any order.
+    pub fn part(&self) -> Option<usize> {
+        self.part
+    }
+
+    /// True if it keeps the [`Metadata`] of objects.
+    pub fn keeps_metadata(&self) -> bool {
+        self.keeps_metadata
+    }
+}
+
+/// An open object of an origin.
+pub(crate) struct Reading(pub(crate) Box<dyn Blob>);
+
+impl seal::ReadAt for Reading {
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), FileError> {
+        Ok(self.0.read_at(buffer, offset)?)
+    }
+}
+
+impl seal::Blob for Reading {
+    fn length(&self) -> u64 {
+        self.0.length()
+    }
+}

@@ -1,0 +1,402 @@
+//! From one place to another, by all workers.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use evener_core::{Engine, IgnorePoison};
+use evener_format::Layout;
+use evener_pipeline::{PolicyName, Worker};
+
+use super::parts::Assembly;
+use super::structure::Structure;
+use super::{Abilities, Entry, Fault, Metadata, Name, Origin, Reading, Store};
+use crate::record::Record;
+use crate::seats::{self, Accounts};
+use crate::selection::Watch;
+use crate::tree::refuse_overlap;
+use crate::{
+    Contradiction, Control, Failure, FileError, KeyRing, MalformedPath, Operation, OperationError,
+    Refusal, Report, RunSettings, TransferOptions, contradictions,
+};
+use evener_seal::{
+    Blob, Done, Draft, Feed, Objects, Opened, Order, Request, Room, Sealer, SegmentError,
+    Workspace, affordable_workers,
+};
+
+/// Encrypts, decrypts or verifies the objects of a place into another. Their names are kept, and
+/// sealed or opened as [`TransferOptions::names`] says. `store` is `None` exactly for
+/// [`Operation::Verify`].
+///
+/// An object appears in the store when it is complete, and plaintext only after it was
+/// authenticated. Directories and links keep their names, and go to a store that is a
+/// [`Tree`](super::Tree). In another store, an object with several names is stored several times,
+/// which a notice says; a symbolic link or an empty directory is a failure.
+///
+/// # Errors
+/// [`OperationError::Incomplete`] when objects failed; all others are done.
+/// [`OperationError::NotBegun`] when the operation could not begin.
+pub fn transfer(
+    operation: Operation,
+    keys: &KeyRing,
+    origin: &dyn Origin,
+    store: Option<&dyn Store>,
+    run: &RunSettings,
+    options: &TransferOptions,
+) -> Result<Report, OperationError> {
+    let started = Instant::now();
+    let fail = |error| Failure { path: PathBuf::new(), error };
+    let (cipher, direction) = (keys.primary().cipher(), operation.direction());
+    contradictions::in_run(run).map_err(fail)?;
+    contradictions::of_many_files(operation, keys).map_err(fail)?;
+    if store.is_some() == (operation == Operation::Verify) {
+        return Err(fail(Contradiction::TransferStore.into()).into());
+    }
+    if let (Some(source), Some(target)) = (origin.path(), store.and_then(Store::path)) {
+        refuse_overlap(source, target)?;
+    }
+    let root = origin.path().unwrap_or(Path::new(""));
+    let able = seats::able(run, cipher, direction).map_err(fail)?;
+    let abilities = store.map_or(Abilities::QUICK, Store::abilities);
+    let requests = [origin.abilities().requests(), abilities.requests()];
+    let requests = requests.into_iter().filter(|most| *most > 1).min().unwrap_or(1);
+    let mut seats = seats_for(&able, requests);
+    let order = abilities.part().map(|part| order(run.memory, part)).transpose().map_err(fail)?;
+    // Of each short object, a store that takes parts holds a third buffer.
+    let memory = if order.is_some() { run.memory / 3 } else { run.memory };
+    seats.truncate(affordable_workers(memory, keys));
+    let work = Transfer {
+        operation,
+        keys,
+        origin,
+        store,
+        part: abilities.part(),
+        options,
+        control: &run.control,
+        record: Record::new(run, root),
+        selection: options.selection.watch(),
+    };
+    let accounts = Accounts::open(&seats);
+    let request = Request {
+        operation,
+        keys,
+        control: &run.control,
+        seats: &seats,
+        memory,
+        length: None,
+        reads_back: false,
+        order,
+    };
+    let sealer = Sealer::new(&work, &request);
+    let mut run_options = run.options(cipher, direction, QUEUED_TASKS);
+    // The time of a call says nothing about an engine.
+    if requests > 1 && run.policy.is_none() {
+        run_options.policy = Arc::new(PolicyName::Pull);
+    }
+    let mut structure = work.structure();
+    let statistics = evener_pipeline::run(&seats, &run_options, &sealer, |queue| {
+        work.walk(requests > 1, &mut structure, &sealer.feed(queue));
+    });
+    let mut report = Report {
+        operation: operation.name().to_owned(),
+        format: keys.primary().format().to_owned(),
+        cipher: cipher.to_string(),
+        ..Report::default()
+    };
+    let apart = work.make_links(&mut structure, &mut report);
+    if !apart.is_empty() {
+        let more = evener_pipeline::run(&seats, &run_options, &sealer, |queue| {
+            feed_items(apart, requests > 1, &sealer.feed(queue));
+        });
+        report.add_statistics(more);
+    }
+    work.settle(structure, &mut report);
+    work.sync();
+    let unverified = sealer.unverified();
+    work.into_report(&mut report);
+    report.add_statistics(statistics);
+    accounts.settle(&mut report);
+    report.add_doubts(unverified.files.into_iter().map(|(engine, path)| (engine, root.join(path))));
+    report.add_unnamed_doubts(root, unverified.unnamed);
+    report.interrupted |= run.control.is_stopped();
+    report.seconds = started.elapsed().as_secs_f64();
+    report.into_result()
+}
+
+/// A seat for each call that the places want at once. The further ones are on engines that compute
+/// on the calling thread: most of them wait for a place.
+fn seats_for(able: &[Arc<dyn Engine>], requests: usize) -> Vec<Arc<dyn Engine>> {
+    let computing =
+        able.iter().filter(|engine| engine.description().kind == evener_core::Kind::Cpu).cycle();
+    let more = requests.saturating_sub(able.len());
+    able.iter().chain(computing.take(more)).cloned().collect()
+}
+
+/// Half of the memory is for short objects. A quarter is for the parts of long ones, and a quarter
+/// for what comes before its turn.
+///
+/// # Errors
+/// When a quarter does not hold one part.
+fn order(memory: usize, part: usize) -> Result<Order, FileError> {
+    match memory / 4 / part {
+        0 => Err(FileError::Memory { needed: 4 * part as u64 }),
+        objects => Ok(Order { objects, early: memory / 4 / objects }),
+    }
+}
+
+/// One transfer, shared by all workers.
+pub(super) struct Transfer<'a> {
+    pub(super) operation: Operation,
+    pub(super) keys: &'a KeyRing,
+    origin: &'a dyn Origin,
+    pub(super) store: Option<&'a dyn Store>,
+    part: Option<usize>,
+    pub(super) options: &'a TransferOptions,
+    pub(super) control: &'a Control,
+    pub(super) record: Record<'a>,
+    selection: Watch<'a>,
+}
+
+/// An object of the origin, and the name of its output.
+#[derive(Clone)]
+pub(super) struct Item {
+    pub(super) entry: Arc<Entry>,
+    pub(super) output: Name,
+    /// The number of times that it has changed while it was read.
+    changes: u32,
+}
+
+fn feed_items(items: Vec<Item>, is_slow: bool, feed: &Feed<'_, Transfer<'_>>) {
+    for some in items.chunks(if is_slow { 1 } else { BATCH }) {
+        feed.push((), some.to_vec());
+    }
+}
+
+impl Transfer<'_> {
+    /// Feeds the objects of the origin. Calls that take long are not made one after another by the
+    /// same worker, and the longest objects, as far as seen, come first.
+    fn walk(&self, is_slow: bool, structure: &mut Structure, feed: &Feed<'_, Self>) {
+        let mut entries = self.origin.walk();
+        while !self.control.is_stopped() {
+            let mut items: Vec<Item> = Vec::new();
+            let mut number = 0;
+            for entry in entries.by_ref().take(SEEN_AT_ONCE) {
+                number += 1;
+                match entry {
+                    Ok(entry) => items.extend(self.sort(entry, structure)),
+                    Err(Fault::Entry { name, reason }) => {
+                        self.record.failed(name.path(), Fault::Failed(reason).into());
+                    }
+                    Err(fault) => self.record.failed(Path::new(""), fault.into()),
+                }
+            }
+            if number == 0 {
+                return;
+            }
+            if is_slow {
+                items.sort_by_key(|item| std::cmp::Reverse(item.entry.length));
+            }
+            self.record.fed(items.len() as u64);
+            feed_items(items, is_slow, feed);
+        }
+        feed.stop();
+    }
+
+    /// An object to be done; `None` if it is left out.
+    pub(super) fn item(&self, entry: Entry) -> Option<Item> {
+        let path = entry.name.path();
+        if !self.takes_object(path) {
+            return None;
+        }
+        match self.name_of_output(&entry.name) {
+            Ok(output) => Some(Item { entry: Arc::new(entry), output, changes: 0 }),
+            Err(reason) => {
+                self.record.left_out(path, reason.to_string());
+                None
+            }
+        }
+    }
+
+    /// The name of an object's output; `None` if the object is left out.
+    pub(super) fn output_of(&self, name: &Name) -> Option<Name> {
+        self.name_of_output(name).ok().filter(|_| self.takes_object(name.path()))
+    }
+
+    /// Globs and paths are those of plain objects.
+    fn takes_object(&self, path: &Path) -> bool {
+        let file = path.file_name().unwrap_or_default();
+        self.takes(&path.with_file_name(self.options.names.plain(self.operation, file)))
+    }
+
+    /// Returns whether the object or link with this path is taken.
+    pub(super) fn takes(&self, path: &Path) -> bool {
+        self.options.selection.takes_everything()
+            || path.parent().is_none_or(|above| self.takes_directory(above))
+                && self.selection.takes_file(path)
+    }
+
+    /// Returns whether the directory with this path is taken, and all that it is in.
+    pub(super) fn takes_directory(&self, path: &Path) -> bool {
+        let mut way = path.ancestors().filter(|path| !path.as_os_str().is_empty());
+        self.options.selection.takes_everything()
+            || way.all(|above| self.selection.takes_directory(above))
+    }
+
+    fn name_of_output(&self, name: &Name) -> Result<Name, FileError> {
+        let file = name.path().file_name().unwrap_or_default();
+        let output = self.options.names.output(self.operation, file)?;
+        let refused = |error: MalformedPath| Refusal::Other(error.to_string()).into();
+        Name::new(name.path().with_file_name(output)).map_err(refused)
+    }
+
+    fn sync(&self) {
+        let store = self.store.filter(|_| self.options.durable);
+        if let Some(Err(fault)) = store.map(Store::sync) {
+            self.record.failed(Path::new(""), fault.into());
+        }
+    }
+
+    fn into_report(self, report: &mut Report) {
+        let suffix =
+            Some(self.options.names.suffix()).filter(|_| self.operation != Operation::Encrypt);
+        if !self.control.is_stopped() {
+            for reason in self.selection.notices(suffix) {
+                self.record.notice(Path::new(""), reason);
+            }
+            for (path, error) in self.selection.missing(suffix) {
+                self.record.failed(path, error);
+            }
+        }
+        self.record.into_report(report);
+    }
+}
+
+impl Item {
+    /// The metadata of the open object.
+    pub(super) fn metadata<'m>(&'m self, source: &'m Reading) -> &'m Metadata {
+        source.0.metadata().unwrap_or(&self.entry.metadata)
+    }
+}
+
+/// An output. Of a draft that has failed, only the reason is left.
+pub(super) struct Writing(Mutex<Result<Assembly, Fault>>);
+
+impl Draft for Writing {
+    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), FileError> {
+        let mut assembly = self.0.lock().ignore_poison();
+        let written = match &mut *assembly {
+            Ok(open) => open.write_at(bytes, offset),
+            Err(fault) => Err(fault.clone()),
+        };
+        if let Err(fault) = &written {
+            *assembly = Err(fault.clone());
+        }
+        Ok(written?)
+    }
+}
+
+impl Objects for Transfer<'_> {
+    type Group = ();
+    type Item = Item;
+    type Blob = Reading;
+    type Draft = Writing;
+
+    fn is_same((): &(), (): &()) -> bool {
+        true
+    }
+
+    fn open(
+        &self,
+        (): &(),
+        item: &Item,
+        room: Room<'_>,
+        worker: &mut Worker<'_>,
+    ) -> Result<Opened<Reading>, SegmentError> {
+        // The first bytes of a long plain object are read with its first segment.
+        let room_for = room.input.len() as u64;
+        let is_long = item.entry.length.is_some_and(|length| length > room_for);
+        let is_read_later = is_long && self.operation == Operation::Encrypt;
+        let first: &mut [u8] =
+            if self.options.resume || is_read_later { &mut [] } else { &mut *room.input };
+        let (blob, read) = self.origin.open(&item.entry.name, first).map_err(FileError::from)?;
+        let source = Reading(blob);
+        let read = read.min(usize::try_from(source.length()).unwrap_or(usize::MAX));
+        let is_all = room.is_all;
+        match self.is_complete(item, &source, room, worker) {
+            Ok(false) => Ok(Opened::Blob(source, read)),
+            Ok(true) => {
+                self.record.skipped(|| item.entry.name.path().to_owned(), source.length());
+                Ok(Opened::Finished)
+            }
+            Err(SegmentError::File(FileError::Memory { .. })) if !is_all => Ok(Opened::Full),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn begin(&self, (): &(), item: &Item, source: &Reading) -> Result<Option<Writing>, FileError> {
+        let Some(store) = self.store else { return Ok(None) };
+        let geometry = self.keys.primary().geometry();
+        let longest = match self.operation {
+            Operation::Encrypt => {
+                Layout::for_plaintext(&geometry, source.length())?.sealed_length()
+            }
+            Operation::Decrypt | Operation::Verify => source.length(),
+        };
+        let object = self.new_object(&item.output, item.metadata(source), longest);
+        let assembly = Assembly::new(store.begin(&object)?, self.part, longest)?;
+        Ok(Some(Writing(Mutex::new(Ok(assembly)))))
+    }
+
+    fn finish(
+        &self,
+        done: Done<'_, Self>,
+        output: Option<Writing>,
+        _: &mut Workspace,
+        worker: &mut Worker<'_>,
+    ) -> Result<(), FileError> {
+        let Done { item, blob, length, .. } = done;
+        blob.0.check()?;
+        let mut written = 0;
+        if let Some(output) = output {
+            output.0.into_inner().ignore_poison()?.publish(length)?;
+            written = length;
+        }
+        self.record.done(|| item.entry.name.path().to_owned(), blob.length(), written, false);
+        worker.count_units(1);
+        Ok(())
+    }
+
+    fn again(&self, item: &Item, error: &FileError) -> Option<Item> {
+        let has_changed = *error == FileError::Place(Fault::Changed);
+        let may = has_changed && item.changes < MOST_REPEATS && !self.control.is_stopped();
+        may.then(|| Item { changes: item.changes + 1, ..item.clone() })
+    }
+
+    fn returned(item: Item) -> Item {
+        item
+    }
+
+    fn failed(&self, (): &(), item: &Item, error: FileError) {
+        self.record.failed_file(item.entry.name.path(), error);
+    }
+
+    fn at_output(&self, (): &(), _: &Item, error: FileError) -> FileError {
+        error
+    }
+
+    fn path((): &(), item: &Item) -> PathBuf {
+        item.entry.name.path().to_owned()
+    }
+}
+
+/// The most tasks that wait.
+const QUEUED_TASKS: usize = 64;
+
+/// The number of objects in one task of quick places.
+const BATCH: usize = 32;
+
+/// The number of objects among which the longest come first.
+const SEEN_AT_ONCE: usize = 1024;
+
+/// How many times an object that changed while it was read is read again.
+const MOST_REPEATS: u32 = 3;

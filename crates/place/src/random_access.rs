@@ -1,0 +1,188 @@
+//! Random access to an encrypted object.
+
+use std::fmt;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use evener_core::{Direction, Engine, IgnorePoison};
+use evener_format::FileCipher;
+use rustix::fs::CWD;
+
+use crate::place::{self, Reading};
+use crate::source::Source;
+use crate::{FileError, KeyRing, Refusal};
+use evener_seal::{
+    Alone, Blob, Prepared, Segments, Workspace, block_before, bytes_to_prepare, prepare_sealed,
+    process_segment, zeros,
+};
+
+/// The plaintext of an encrypted object, any part of which can be read; each read decrypts and
+/// authenticates only the chunks that it touches (`openssl enc` files have no authentication).
+/// Threads can share it; they read one after another.
+///
+/// Opening reads the last chunk, so that a truncated object is refused then.
+///
+/// [`random_access`] opens a file; in the facade, `Evener::open_at` does.
+pub struct RandomAccess {
+    blob: Box<dyn Blob>,
+    cipher: FileCipher,
+    segments: Segments,
+    length: u64,
+    position: u64,
+    state: Mutex<State>,
+}
+
+struct State {
+    workspace: Workspace,
+    engine: Alone,
+    /// The number and length of the segment that is decrypted in the workspace's output buffer.
+    current: Option<(u64, usize)>,
+}
+
+/// Opens an encrypted file to read any part of it. The engine is used as it is: one that is not
+/// trusted should have a guard.
+///
+/// # Errors
+/// When the file can't be read, no key fits, or its last chunk is not authentic.
+pub fn random_access(
+    path: impl AsRef<Path>,
+    keys: &KeyRing,
+    engine: Arc<dyn Engine>,
+) -> Result<RandomAccess, FileError> {
+    let file = Source::open(rustix::fd::AsFd::as_fd(&CWD), path.as_ref().as_os_str(), true)?;
+    RandomAccess::open(Box::new(file), keys, engine)
+}
+
+impl RandomAccess {
+    /// Opens an encrypted object of any [place](crate::Origin), as [`random_access`] opens a file.
+    ///
+    /// # Errors
+    /// Those of [`random_access`].
+    pub fn of(
+        blob: Box<dyn place::Blob>,
+        keys: &KeyRing,
+        engine: Arc<dyn Engine>,
+    ) -> Result<RandomAccess, FileError> {
+        RandomAccess::open(Box::new(Reading(blob)), keys, engine)
+    }
+
+    fn open(
+        blob: Box<dyn Blob>,
+        keys: &KeyRing,
+        engine: Arc<dyn Engine>,
+    ) -> Result<RandomAccess, FileError> {
+        let mut engine = Alone::new(engine);
+        let length = blob.length().min(bytes_to_prepare(keys));
+        let mut beginning = zeros(length)?;
+        blob.read_exact_at(&mut beginning, 0)?;
+        // It gets plaintext, under the wrong keys as well as the right one.
+        let mut scratch = zeros(length)?;
+        let Prepared { cipher, layout, .. } =
+            prepare_sealed(keys, &beginning, &*blob, &mut scratch, &mut engine)?;
+        if cipher.is_chained(Direction::Decrypt) {
+            return Err(Refusal::OnlyFromBeginning.into());
+        }
+        // A chunk is never longer than the object, whatever the format's chunk size.
+        let room = cipher.geometry().longest_chunk().min(blob.length()) as usize;
+        let workspace = Workspace::new(room);
+        if !workspace.has_room(room) {
+            return Err(FileError::Memory { needed: 2 * room as u64 });
+        }
+        let segments = Segments::new(layout, cipher.geometry(), room)?;
+        let state = Mutex::new(State { workspace, engine, current: None });
+        let mut opened = RandomAccess { blob, cipher, segments, length: 0, position: 0, state };
+        let last = opened.segments.count() - 1;
+        let written = opened.load(&mut opened.lock(), last)?;
+        opened.length = opened.segments.segment(last).plain.start + written as u64;
+        Ok(opened)
+    }
+
+    /// The plaintext's length in bytes.
+    #[allow(clippy::len_without_is_empty, reason = "as of a file")]
+    pub fn len(&self) -> u64 {
+        self.length
+    }
+
+    /// Reads into `buffer` from `offset` on. Returns the number of bytes read, less than the
+    /// buffer's length only at the end.
+    ///
+    /// # Errors
+    /// When reading fails or a chunk is not authentic.
+    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize, FileError> {
+        let state = &mut *self.lock();
+        let mut done = 0;
+        while done < buffer.len() {
+            let at = offset.saturating_add(done as u64);
+            let Some(chunk) = self.segments.layout().chunk_at(at).filter(|_| at < self.length)
+            else {
+                break;
+            };
+            let index = self.segments.of_chunk(chunk);
+            let written = self.load(state, index)?;
+            let start = (at - self.segments.segment(index).plain.start) as usize;
+            let Some(found) = state.workspace.output.get(start..written).filter(|f| !f.is_empty())
+            else {
+                break;
+            };
+            let count = found.len().min(buffer.len() - done);
+            buffer[done..done + count].copy_from_slice(&found[..count]);
+            done += count;
+        }
+        Ok(done)
+    }
+
+    /// Decrypts a segment into the output buffer, unless it is there already; returns its length.
+    fn load(&self, state: &mut State, index: u64) -> Result<usize, FileError> {
+        if let Some((_, written)) = state.current.filter(|(there, _)| *there == index) {
+            return Ok(written);
+        }
+        state.current = None;
+        let segment = self.segments.segment(index);
+        let direction = Direction::Decrypt;
+        let length = segment.input_length(direction);
+        let before = block_before(&*self.blob, &self.cipher, segment.sealed.start)?;
+        let State { workspace, engine, .. } = state;
+        self.blob.read_exact_at(&mut workspace.input[..length], segment.sealed.start)?;
+        let (file, segments) = (&self.cipher, &self.segments);
+        let written =
+            process_segment(file, segments, &segment, direction, before, workspace, engine)?;
+        state.current = Some((index, written));
+        Ok(written)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().ignore_poison()
+    }
+}
+
+impl fmt::Debug for RandomAccess {
+    /// Omits the plaintext that it holds.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RandomAccess")
+            .field("length", &self.length)
+            .field("position", &self.position)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Read for RandomAccess {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.read_at(buffer, self.position).map_err(io::Error::other)?;
+        self.position += count as u64;
+        Ok(count)
+    }
+}
+
+impl Seek for RandomAccess {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let position = match to {
+            SeekFrom::Start(offset) => Some(offset),
+            SeekFrom::End(distance) => self.length.checked_add_signed(distance),
+            SeekFrom::Current(distance) => self.position.checked_add_signed(distance),
+        };
+        let outside = || io::Error::new(io::ErrorKind::InvalidInput, "seek before the start");
+        self.position = position.ok_or_else(outside)?;
+        Ok(self.position)
+    }
+}

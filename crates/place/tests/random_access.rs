@@ -1,0 +1,116 @@
+//! Tests reading parts of sealed files.
+
+mod common;
+
+use std::fs;
+use std::io::{Read, Seek, SeekFrom};
+
+use common::{bytes, every_key_ring, options, process};
+use evener_core::{Cipher, Iv, Key};
+use evener_format::{OpensslSecret, Recipe};
+use evener_place::{Existing, KeyRing, Operation, random_access};
+
+#[test]
+fn any_part_of_any_format_can_be_read() {
+    let home = tempfile::tempdir().unwrap();
+    let (plain, sealed) = (home.path().join("plain"), home.path().join("sealed"));
+    let replacing = options().with(|it| it.tree.existing = Existing::Overwrite);
+    let engine = evener_engines::find("openssl").unwrap();
+    for (name, keys) in every_key_ring() {
+        for size in [0, 5, 16_384, 65_536, 200_001] {
+            let content = bytes(size);
+            fs::write(&plain, &content).unwrap();
+            let encrypted =
+                process(Operation::Encrypt, &keys, &plain, Some(&sealed), &replacing).unwrap();
+            assert!(encrypted.is_success(), "{name}: {:?}", encrypted.failures);
+            let mut file = random_access(&sealed, &keys, engine.clone()).unwrap();
+            assert_eq!(file.len(), size as u64, "{name}");
+            for (offset, length) in
+                [(0, 10), (16_380, 10), (65_530, 20_000), (199_990, 100), (1 << 40, 5)]
+            {
+                let mut part = vec![0; length];
+                let count = file.read_at(&mut part, offset).unwrap();
+                let from = usize::try_from(offset).unwrap_or(usize::MAX).min(size);
+                let expected = &content[from..(from + length).min(size)];
+                assert_eq!(&part[..count], expected, "{name}: {size} at {offset}");
+            }
+            file.seek(SeekFrom::Start(size as u64 / 2)).unwrap();
+            let mut rest = Vec::new();
+            file.read_to_end(&mut rest).unwrap();
+            assert_eq!(rest, &content[size / 2..], "{name}: {size}");
+        }
+    }
+}
+
+#[test]
+fn a_short_file_takes_no_buffers_for_the_longest_chunk_of_its_format() {
+    let home = tempfile::tempdir().unwrap();
+    let (plain, sealed) = (home.path().join("plain"), home.path().join("sealed"));
+    let engine = evener_engines::find("openssl").unwrap();
+    // Two buffers for such a chunk take all memory that 32 bits can address.
+    let long = common::tink(1, i32::MAX as u32);
+    let (one, two) = (KeyRing::new(long), KeyRing::new(common::tink(2, 4096)));
+    let both = KeyRing::new(common::tink(2, 4096)).with(common::tink(1, i32::MAX as u32));
+    fs::write(&plain, bytes(100_000)).unwrap();
+    process(Operation::Encrypt, &two, &plain, Some(&sealed), &options()).unwrap();
+    for keys in [&two, &both] {
+        let file = random_access(&sealed, keys, engine.clone()).unwrap();
+        let mut part = [0; 10];
+        assert_eq!(file.read_at(&mut part, 99_995).unwrap(), 5);
+        assert_eq!(part[..5], bytes(100_000)[99_995..]);
+    }
+    let wrong = random_access(&sealed, &one, engine.clone()).err().unwrap();
+    assert!(!wrong.to_string().contains("memory"), "{wrong}");
+}
+
+#[test]
+fn a_truncated_file_is_refused_when_it_is_opened() {
+    let home = tempfile::tempdir().unwrap();
+    let (plain, sealed) = (home.path().join("plain"), home.path().join("sealed"));
+    let engine = evener_engines::find("openssl").unwrap();
+    let keys = common::cobblestone();
+    fs::write(&plain, bytes(100_000)).unwrap();
+    process(Operation::Encrypt, &keys, &plain, Some(&sealed), &options()).unwrap();
+    let whole = fs::read(&sealed).unwrap();
+    for length in [56, 100, 56 + 16_400, 56 + 16_416, whole.len() - 1] {
+        fs::write(&sealed, &whole[..length]).unwrap();
+        assert!(random_access(&sealed, &keys, engine.clone()).is_err(), "{length}");
+    }
+}
+
+#[test]
+fn ciphers_of_openssl_enc_are_read_anywhere_but_in_ofb() {
+    let home = tempfile::tempdir().unwrap();
+    let (plain, sealed) = (home.path().join("plain"), home.path().join("sealed"));
+    let replacing = options().with(|it| it.tree.existing = Existing::Overwrite);
+    let engine = evener_engines::find("openssl").unwrap();
+    let content = bytes(200_001);
+    fs::write(&plain, &content).unwrap();
+    for (name, is_read) in [
+        ("aes-256-ecb", true),
+        ("aria-128-cfb", true),
+        ("sm4-ctr", true),
+        ("chacha20", true),
+        ("aes-128-ofb", false),
+    ] {
+        let cipher = Cipher::of_openssl_enc(name).unwrap();
+        let key = Key::new(&vec![3; cipher.key_length()]).unwrap();
+        let iv = Iv::new(&vec![0xFF; cipher.iv_length()]).unwrap();
+        let recipe = Recipe::openssl_enc(cipher, OpensslSecret::Raw { key, iv }).unwrap();
+        let keys = KeyRing::new(recipe);
+        let encrypted =
+            process(Operation::Encrypt, &keys, &plain, Some(&sealed), &replacing).unwrap();
+        assert!(encrypted.is_success(), "{name}: {:?}", encrypted.failures);
+        match random_access(&sealed, &keys, engine.clone()) {
+            Ok(file) => {
+                assert!(is_read, "{name}");
+                let mut part = vec![0; 1000];
+                assert_eq!(file.read_at(&mut part, 131_000).unwrap(), 1000, "{name}");
+                assert_eq!(part, content[131_000..132_000], "{name}");
+            }
+            Err(error) => {
+                assert!(!is_read && error.to_string().contains("OFB"), "{name}: {error}");
+            }
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Progress and interruption of an operation, from other threads.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use evener_core::IgnorePoison;
+use evener_pipeline::Recall;
+
+/// Counts an operation's progress and carries the request to stop it.
+///
+/// ```
+/// # extern crate evener_seal as evener;
+/// let control = evener::Control::default();
+/// assert_eq!(control.progress().done_files, 0);
+/// control.stop();
+/// assert!(control.is_stopped());
+/// ```
+///
+/// Every count only grows, and is exact when the operation has ended.
+#[derive(Debug, Default)]
+pub struct Control {
+    stop: AtomicBool,
+    recall: Recall,
+    found_files: AtomicU64,
+    found_bytes: AtomicU64,
+    done_files: AtomicU64,
+    completed_files: AtomicU64,
+    done_bytes: AtomicU64,
+    processed: Mutex<BTreeMap<String, u64>>,
+    temporaries: Arc<AtomicUsize>,
+    asks: AtomicBool,
+}
+
+/// The result of [`Control::progress`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Files found so far.
+    pub found_files: u64,
+    /// Their bytes, where `TreeOptions::measure_total` is set.
+    pub found_bytes: u64,
+    /// Files finished, failed or skipped so far.
+    pub done_files: u64,
+    /// Files of those that were finished.
+    pub completed_files: u64,
+    /// Source bytes read so far.
+    pub done_bytes: u64,
+}
+
+impl Control {
+    /// Asks the operation to stop: no new file is begun, files in progress are dropped without a
+    /// trace, and complete outputs stay. An operation that still waits for its turn at an engine
+    /// ends at once. Safe to call from any thread, at any time, but not in a signal handler.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.recall.call();
+    }
+
+    /// Ends the operation's waits at gates.
+    pub fn recall(&self) -> &Recall {
+        &self.recall
+    }
+
+    /// Returns whether [`Control::stop`] was called.
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether there are unfinished files with temporary names, as on filesystems without
+    /// nameless files, or read-only directories that are temporarily writable. If the process ended
+    /// now, they would stay that way until the next run with `Existing::Resume`.
+    pub fn has_temporary_files(&self) -> bool {
+        self.temporaries.load(Ordering::SeqCst) > 0
+    }
+
+    /// Returns whether the operation is waiting for an answer from
+    /// `Delete`.
+    pub fn is_asking(&self) -> bool {
+        self.asks.load(Ordering::SeqCst)
+    }
+
+    /// Notes that an answer is pending while `ask` gets it.
+    #[doc(hidden)]
+    pub fn asking<T>(&self, ask: impl FnOnce() -> T) -> T {
+        self.asks.store(true, Ordering::SeqCst);
+        let answer = ask();
+        self.asks.store(false, Ordering::SeqCst);
+        answer
+    }
+
+    /// The number of temporary names and writable directories.
+    #[doc(hidden)]
+    pub fn temporaries(&self) -> &Arc<AtomicUsize> {
+        &self.temporaries
+    }
+
+    /// The operation's progress so far.
+    pub fn progress(&self) -> Progress {
+        Progress {
+            found_files: self.found_files.load(Ordering::Relaxed),
+            found_bytes: self.found_bytes.load(Ordering::Relaxed),
+            done_files: self.done_files.load(Ordering::Relaxed),
+            completed_files: self.completed_files.load(Ordering::Relaxed),
+            done_bytes: self.done_bytes.load(Ordering::Relaxed),
+        }
+    }
+
+    /// The bytes of input that each engine has processed so far, by the engine's name. Skipped
+    /// files are in no engine's count.
+    pub fn processed(&self) -> BTreeMap<String, u64> {
+        self.lock_processed().clone()
+    }
+
+    /// Counts files that were found, and their bytes.
+    #[doc(hidden)]
+    pub fn found(&self, files: u64, bytes: u64) {
+        self.found_files.fetch_add(files, Ordering::Relaxed);
+        self.found_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Counts files that need no more work.
+    #[doc(hidden)]
+    pub fn done_files(&self, files: u64) {
+        self.done_files.fetch_add(files, Ordering::Relaxed);
+    }
+
+    /// Counts a file that was processed.
+    #[doc(hidden)]
+    pub fn completed_file(&self) {
+        self.completed_files.fetch_add(1, Ordering::Relaxed);
+        self.done_files(1);
+    }
+
+    /// Counts bytes that were processed.
+    #[doc(hidden)]
+    pub fn done_bytes(&self, bytes: u64) {
+        self.done_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Counts the bytes that an engine has processed; called once per batch, since it takes a lock.
+    #[doc(hidden)]
+    pub fn has_processed(&self, engine: &str, bytes: u64) {
+        let mut processed = self.lock_processed();
+        match processed.get_mut(engine) {
+            Some(sum) => *sum += bytes,
+            None => {
+                processed.insert(engine.to_owned(), bytes);
+            }
+        }
+    }
+
+    fn lock_processed(&self) -> MutexGuard<'_, BTreeMap<String, u64>> {
+        self.processed.lock().ignore_poison()
+    }
+}
