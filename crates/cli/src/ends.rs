@@ -125,9 +125,6 @@ impl Ends {
                      a file as DST",
                 ));
             }
-            if operation == Operation::Encrypt && output().is_terminal() {
-                return Err(Trouble::usage("encrypted data is not for a terminal; redirect it"));
-            }
         }
         if let (false, Some(Place::Path(target)), false) = (source_is_tree, &target, makes) {
             refuse_no_directory(target)?;
@@ -172,6 +169,17 @@ impl Ends {
     /// Returns whether one of the ends is a pipe or is read like one.
     pub(crate) fn has_pipe(&self) -> bool {
         self.source == Place::Pipe || self.source_is_stream || self.target == Some(Place::Pipe)
+    }
+
+    /// Refuses to show encrypted data, which is no text, on a terminal.
+    pub(crate) fn refuse_terminal(&self) -> Result<(), Trouble> {
+        match self.target == Some(Place::Pipe) && output().is_terminal() {
+            true => Err(Trouble::usage(
+                "encrypted data is not for a terminal; redirect it, or have age write text: --format \
+                 age --base64",
+            )),
+            false => Ok(()),
+        }
     }
 
     /// Treats a file as a stream, as base64 requires.

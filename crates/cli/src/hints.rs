@@ -83,7 +83,7 @@ pub(crate) fn of_file(error: &FileError) -> impl Display {
         | FileError::Differs { .. }
         | FileError::OtherKey(_)
         | FileError::Newer(_) => "; --overwrite replaces it",
-        FileError::Format(FormatError::OtherRecipients) => " (`-i`)",
+        FileError::Format(FormatError::OtherRecipients | FormatError::IdentityNeeded) => " (`-i`)",
         FileError::Format(FormatError::PassphraseNeeded) => {
             " (`--passphrase`, `--passphrase-file` or `--passphrase-fd`)"
         }
@@ -140,6 +140,7 @@ fn is_refused(number: i32) -> bool {
 /// An error of a key, with a hint.
 pub(crate) fn of_key(error: &KeyError) -> String {
     let hint = match error {
+        KeyError::OfAge { .. } => " (`-i`, `--passphrase`)",
         KeyError::IdentityNeeded { .. } | KeyError::WrongIdentity { .. } => " (`-i`)",
         KeyError::PassphraseNeeded { .. } => {
             " (`--passphrase`, `--passphrase-file` or `--passphrase-fd`)"

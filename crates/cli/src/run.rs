@@ -240,12 +240,14 @@ fn no_key_fits(report: &Report) -> bool {
     let is_other = |failure: &Failure| {
         use FileError::{Format, LinkedToFailed};
         use FormatError::{
-            OtherFormat, OtherRecipients, PassphraseNeeded, WrongKey, WrongPassphrase,
+            IdentityNeeded, OtherFormat, OtherRecipients, PassphraseNeeded, WrongKey,
+            WrongPassphrase,
         };
         let Format(error) = &failure.error else {
             return matches!(failure.error, LinkedToFailed(_));
         };
-        let of_age = matches!(error, OtherRecipients | PassphraseNeeded | WrongPassphrase);
+        let of_age =
+            matches!(error, IdentityNeeded | OtherRecipients | PassphraseNeeded | WrongPassphrase);
         of_age || matches!(error, WrongKey | OtherFormat { .. })
     };
     let is_doubted = report.retired.iter().any(|retired| retired.doubtful_jobs > 0);

@@ -128,7 +128,7 @@ fn a_lacking_identity_of_an_age_file_is_named() {
     for name in ["plain.age", "armoured.age", "marked.age"] {
         let told = format!(
             "`{name}` is an age file; give an identity of one of its recipients, or its \
-                     passphrase"
+             passphrase (`-i`, `--passphrase`)"
         );
         refused(&fixture, &format!("$evener decrypt {name} out"), &told);
         refused(&fixture, &format!("$evener verify {name}"), &told);
@@ -190,7 +190,7 @@ fn recipients_alone_update_by_size_and_time() {
     let first = fs::read(fixture.path("sealed/one.age")).unwrap();
     let told = encrypt(&[]);
     assert!(
-        told.contains("--update goes by size and time alone: recipients open no file"),
+        told.contains("--update goes by size and time alone: recipients can't open files"),
         "{told}"
     );
     assert_eq!(fs::read(fixture.path("sealed/one.age")).unwrap(), first);

@@ -288,7 +288,7 @@ fn the_key_of_a_pipe_is_read_with_care() {
         ("$evener decrypt -i identity - - < plain.enc", "does not begin with a wrapped key"),
         ("head -c 100 piped | $evener decrypt -i identity - -", "it ends before the wrapped key"),
         ("$evener decrypt -k my.key - - < piped", "wrong key"),
-        ("$evener decrypt -i identity --resume piped out", "--resume does not go with a pipe; "),
+        ("$evener decrypt -i identity --resume piped out", "--resume does not go with a pipe, "),
         ("$evener encrypt -i identity - - < piped", "--recipient, which writes a fresh one"),
     ] {
         let ended = run(&fixture, 2, line);

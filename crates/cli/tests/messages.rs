@@ -143,7 +143,7 @@ fn data_that_ends_too_soon_is_said_to() {
     ] {
         let ended = fixture.shell(cut);
         assert_eq!(ended.status, Some(1), "{cut}: {}", ended.messages);
-        assert!(ended.messages.contains("ended too soon"), "{cut}: {}", ended.messages);
+        assert!(ended.messages.contains("cut short"), "{cut}: {}", ended.messages);
         // The header has shown that the key is right.
         assert!(!ended.messages.contains("key is wrong"), "{cut}: {}", ended.messages);
     }

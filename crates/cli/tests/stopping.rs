@@ -403,7 +403,7 @@ fn who_hangs_up_stops_the_program_unless_it_is_to_go_on() {
 fn no_signal_leaves_an_unfinished_file() {
     let fixture = Fixture::new();
     // On this filesystem, unfinished files have names.
-    let source = "../files/tests/shim/faults.c";
+    let source = "../place/tests/shim/faults.c";
     let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
     let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
     let mut build = Command::new(compiler);

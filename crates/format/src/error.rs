@@ -26,6 +26,9 @@ pub enum FormatError {
     /// An age file is for recipients whose identities were not given.
     #[error("it is encrypted for others: none of the identities opens it")]
     OtherRecipients,
+    /// An age file is for recipients, and only a passphrase was given.
+    #[error("it is encrypted for recipients, not with a passphrase; give an identity")]
+    IdentityNeeded,
     /// An age file has a passphrase.
     #[error("it is encrypted with a passphrase, and none was given")]
     PassphraseNeeded,

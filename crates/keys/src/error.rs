@@ -223,8 +223,8 @@ pub enum KeyError {
     NoRecipients,
     /// The wrapped key would be too long to read back.
     #[error(
-        "too many recipients: the wrapped key would have {length} bytes, and no more than 1 MiB is \
-         read again; give fewer"
+        "too many recipients: the header would have {length} bytes, and no more than 1 MiB is read \
+         again; give fewer"
     )]
     TooManyRecipients {
         /// The length of the wrapped key, in bytes.

@@ -66,8 +66,8 @@ pub enum AgeDamage {
     HeaderChanged,
     /// The ASCII armour can't be read.
     #[error(
-        "a line of its ASCII armour was wrapped, cut or changed (all but the last have 64 \
-         characters)"
+        "its ASCII armour was changed: a line was wrapped or cut (all but the last have 64 \
+         characters), or something follows its end"
     )]
     Armour,
     /// The first line names an unknown version.

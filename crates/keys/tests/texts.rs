@@ -171,7 +171,7 @@ fn armoured_keys_are_read_or_the_cause_is_named() {
     }
     let zero = format!("{text}\0").into_bytes();
     for (contents, cause) in [
-        (wrapped(&text), "a line of its ASCII armour was wrapped"),
+        (wrapped(&text), "a line was wrapped or cut"),
         (zero, "ASCII armour"),
         (utf_16(&text, u16::to_le_bytes), "UTF-16"),
     ] {

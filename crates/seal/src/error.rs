@@ -236,8 +236,8 @@ impl FileError {
 /// Possible reasons for a wrong end of the data.
 fn end_words(key_fits: bool) -> &'static str {
     match key_fits {
-        true => "the data was changed, or ended too soon",
-        false => "the data was changed or ended too soon, or the key is wrong",
+        true => "the data was changed, cut short or lengthened",
+        false => "the data was changed, cut short or lengthened, or the key is wrong",
     }
 }
 

@@ -28,8 +28,8 @@ pub enum Refusal {
     NoFileName,
     /// The source is one of the files in `TreeOptions::protected`.
     #[error(
-        "is a file that this run itself uses (a key, an identity or a passphrase, a profile, or its \
-         progress), and is left alone"
+        "is a file that this run itself uses (a key, an identity, recipients or a passphrase, a \
+         profile, or its progress), and is left alone"
     )]
     Protected,
     /// The source that is to be removed was named by a symbolic link.

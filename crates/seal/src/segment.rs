@@ -200,7 +200,7 @@ fn lot(end: u64) -> Result<u64, FileError> {
     Ok((u128::from_ne_bytes(bytes) % u128::from(end.max(1))) as u64)
 }
 
-/// Refines the error for a rejected chunk: if it is the last, the data may have ended too soon.
+/// Refines the error for a rejected chunk: if it is the last, the data may have been cut short.
 /// `last` is the last chunk's number, if it is known.
 pub fn explain(error: FileError, last: Option<u64>, file: &FileCipher) -> FileError {
     match error {

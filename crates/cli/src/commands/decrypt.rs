@@ -20,8 +20,8 @@ use crate::trouble::{Ending, Trouble};
 ///
 /// SRC and DST are files, trees, or `-` for standard input and output. SRC may also be a device or
 /// a FIFO, such as the shell's `<(command)`. In a tree, the files with the suffix `.enc` are
-/// decrypted. A file gets its name only after all of it was authenticated, and a pipe gets only
-/// authenticated bytes.
+/// decrypted, or `.age` where they are age's own. A file gets its name only after all of it was
+/// authenticated, and a pipe gets only authenticated bytes.
 ///
 /// `evener decrypt -k my.key --only report.txt --only letters backup restored` restores a part of a
 /// tree: a file, and a directory with everything in it.
@@ -30,8 +30,8 @@ use crate::trouble::{Ending, Trouble};
 /// under its own name; then DST ends in a slash: `evener decrypt -k my.key photos letters
 /// notes.txt.enc restored/`.
 ///
-/// --identity and --passphrase open the wrapped key in SRC (evener-key.age), beside a file
-/// (SRC.evener-key.age, or evener-key.age) or at the start of a pipe. With --key they open that
+/// --identity and --passphrase open age files, and the wrapped key in SRC (evener-key.age), beside a
+/// file (SRC.evener-key.age, or evener-key.age) or at the start of a pipe. With --key they open that
 /// key. A key in a directory further up is used only if --key names it.
 #[derive(Args)]
 #[command(override_usage = "evener decrypt [OPTIONS] <SRC>... <DST>")]

@@ -93,6 +93,8 @@ impl Encrypt {
         let armour = self.keys.openssl.armour(self.keys.format);
         if armour.is_some() {
             route.take_as_streams("--base64")?;
+        } else {
+            route.first().refuse_terminal()?;
         }
         self.writing.check(operation, &route)?;
         self.choosing.check(route.has_tree(), route.has_suffixes())?;

@@ -284,6 +284,9 @@ fn refuse_with_openssl(others: &[(bool, &str)]) -> Result<(), Trouble> {
 
 fn refuse_without_openssl(options: &OpensslOptions) -> Result<(), Trouble> {
     match options.any() {
+        Some("--base64") => Err(Trouble::usage(
+            "--base64 goes only with --format openssl or age; give one of them, or leave it out",
+        )),
         Some(name) => Err(Trouble::Usage(format!(
             "{name} goes only with --format openssl; give that too, or leave {name} out"
         ))),

@@ -276,7 +276,10 @@ pub(super) fn find(
             let key = shown(Path::new(&key));
             let beside = match metadata.is_dir() {
                 true => String::new(),
-                false => format!("{}.{key} is not there, and there is ", shown(source)),
+                false => {
+                    let source = shown(source);
+                    format!("{source} is no age file, {source}.{key} is not there, and there is ")
+                }
             };
             let of_age = first_of_age(source).map_or_else(String::new, |path| {
                 format!(

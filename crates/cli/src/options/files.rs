@@ -100,7 +100,8 @@ impl Choosing {
 pub(crate) struct Part {
     /// Process only this part of a tree; repeatable
     ///
-    /// PATH is a file or directory in SRC, as it was named before encryption, without `.enc`. A
+    /// PATH is a file or directory in SRC, as it was named before encryption, without `.enc` or
+    /// `.age`. A
     /// path that does not exist is an error
     #[arg(long, value_name = "PATH", help_heading = "Trees")]
     only: Vec<PathBuf>,
@@ -243,7 +244,7 @@ impl Writing {
         let reason = if !ring.primary().cipher().is_authenticated() {
             "nothing in files of `openssl enc` shows with which key they were made"
         } else if !ring.opens_files() {
-            "recipients open no file; with --identity it also shows which files it opens"
+            "recipients can't open files; with --identity, Evener also tries that each output opens"
         } else if has_closed_keys && self.resume {
             "nothing was given that opens the keys of earlier runs (--identity, --passphrase)"
         } else {
@@ -322,7 +323,8 @@ impl Writing {
         let has_pipe = route.ends.iter().any(Ends::has_pipe);
         match need_files.into_iter().find(|(given, _)| *given && has_pipe) {
             Some((_, name)) => Err(Trouble::Usage(format!(
-                "{name} does not go with a pipe; leave it out, or name files"
+                "{name} does not go with a pipe, nor with a device, base64 or a stored pipe, which \
+                 Evener reads like one; leave it out"
             ))),
             None => Ok(()),
         }

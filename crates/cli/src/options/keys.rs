@@ -240,9 +240,9 @@ impl Recipients {
 /// Options that open wrapped keys.
 #[derive(Args, Debug)]
 pub(crate) struct Identities {
-    /// Open keys with this age or SSH identity
+    /// Open wrapped keys and age files with this age or SSH identity
     ///
-    /// These are keys that were wrapped for its recipient. FILE is an identity file, which
+    /// These are keys and files that were encrypted to its recipient. FILE is an identity file, which
     /// `age-keygen` and age's plugins make, or a private SSH key; `-` is standard input. The option
     /// may be repeated
     #[arg(short, long = "identity", value_name = "FILE", help_heading = "Keys")]
@@ -307,11 +307,12 @@ pub(crate) struct OpensslOptions {
     /// Use no salt and no header (`openssl enc -nosalt`): all files share one key and one IV
     #[arg(long, help_heading = "With --format openssl")]
     pub(crate) nosalt: bool,
-    /// Read or write the encrypted data in base64, in lines of 64 characters (`openssl enc -a`)
+    /// Read or write the encrypted data in base64, in lines of 64 characters (`openssl enc -a`, `age
+    /// -a`)
     ///
-    /// Only for files and pipes, not for trees. With --format age it writes ASCII armour (`age -a`),
-    /// which is read without it
-    #[arg(short = 'a', long, help_heading = "With --format openssl")]
+    /// Only for files and pipes, not for trees. With --format age it writes ASCII armour; to read
+    /// that takes no option
+    #[arg(short = 'a', long, help_heading = "With --format openssl or age")]
     pub(crate) base64: bool,
     /// Read or write base64 in one long line (`openssl enc -a -A`)
     #[arg(short = 'A', long, help_heading = "With --format openssl")]

@@ -175,6 +175,7 @@ impl AgeHeaders for FileHeaders {
     fn open(&self, header: &[u8]) -> Result<AgeFileKey, FormatError> {
         let decryptor = read(header).map_err(|error| fault(&error))?;
         match (decryptor.is_scrypt(), &self.passphrase) {
+            (false, Some(_)) if self.identities.is_empty() => Err(FormatError::IdentityNeeded),
             (false, _) => self.open_with_identities(header),
             (true, None) => Err(FormatError::PassphraseNeeded),
             (true, Some(_)) => self.open_with_passphrase(header).map_err(|error| match error {

@@ -146,3 +146,13 @@ fn nothing_secret_is_shown() {
 
 /// A tagged recipient of a hybrid of ML-KEM-768 and P-256.
 const POST_QUANTUM: &str = include_str!("tagpq.txt");
+
+#[test]
+fn a_passphrase_alone_does_not_open_a_file_for_recipients() {
+    let (_, recipient) = identity();
+    let (_, header) = sealing(&[recipient]).create().unwrap();
+    let headers =
+        FileHeaders::opened_by(Vec::new(), Some(Passphrase::new(b"secret", "a test").unwrap()));
+    let refused = headers.recipe().open(header.bytes()).unwrap_err();
+    assert_eq!(refused, FormatError::IdentityNeeded);
+}
