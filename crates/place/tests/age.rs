@@ -4,11 +4,8 @@ mod common;
 
 use std::collections::HashSet;
 use std::fs;
-use std::io::{Read, Write, pipe};
+use std::io::{Read, Write};
 use std::path::PathBuf;
-use std::sync::mpsc;
-use std::thread;
-use std::time::Duration;
 
 use ::age::secrecy::ExposeSecret;
 use common::{Options, age, bytes, cobblestone, home, options, process, process_stream};
@@ -381,40 +378,6 @@ fn armour_is_written_and_read_without_being_asked_for() {
     let endless = [&b"-----BEGIN AGE ENCRYPTED FILE-----\n"[..], &[b'A'; 1 << 17]].concat();
     let (_, report) = stream(Operation::Decrypt, &keys, &endless);
     assert!(report.failures[0].error.to_string().contains("armour"));
-}
-
-#[test]
-fn a_chunk_comes_out_before_the_next_is_in() {
-    let keys = age();
-    let sealed = seal(&keys, &bytes(3 * CHUNK));
-    let header = Age::header_length(&sealed).unwrap() + 16;
-    for (operation, input, first) in [
-        (Operation::Decrypt, sealed, header + CHUNK + 16),
-        (Operation::Encrypt, bytes(3 * CHUNK), CHUNK),
-    ] {
-        let (from, mut feed) = pipe().unwrap();
-        let (mut collect, to) = pipe().unwrap();
-        let (tell, told) = mpsc::channel();
-        let keys = &keys;
-        thread::scope(|scope| {
-            scope.spawn(move || {
-                // A byte behind the chunk shows that it is not the last.
-                feed.write_all(&input[..=first]).unwrap();
-                told.recv_timeout(Duration::from_secs(60)).expect("the first chunk did not come");
-                feed.write_all(&input[first + 1..]).unwrap();
-            });
-            scope.spawn(move || {
-                let mut chunk = vec![0; CHUNK];
-                collect.read_exact(&mut chunk).unwrap();
-                tell.send(()).unwrap();
-                collect.read_to_end(&mut chunk).unwrap();
-            });
-            let source = StreamSource::Descriptor(from.into());
-            let target = StreamTarget::Descriptor(to.into());
-            let report = process_stream(operation, keys, source, target, &options()).unwrap();
-            assert!(report.is_success(), "{:?}", report.failures);
-        });
-    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use common::{Options, bytes, cobblestone, every_key_ring, options, process, process_stream};
+use common::{Options, age, bytes, cobblestone, every_key_ring, options, process, process_stream};
 use evener_core::Profile;
 use evener_engines::faulty::{Fault, Faulty};
 use evener_engines::{Watch, guard};
@@ -105,6 +105,51 @@ fn no_unauthenticated_byte_comes_out() {
         let (out, report) = through(Operation::Decrypt, &keys, &sealed[..length]);
         assert_eq!(report.failures.len(), 1, "{length}");
         assert!(plain.starts_with(&out) && out.len() < plain.len(), "{length}");
+    }
+}
+
+/// When decrypting, a chunk alone is enough. When encrypting, a byte behind it may have to show that
+/// it is not the last.
+#[test]
+fn a_chunk_comes_out_while_the_source_is_open() {
+    for (keys, chunk) in [(age(), 65_536), (cobblestone(), 16_384)] {
+        let plain = bytes(3 * chunk);
+        let (sealed, _) = through(Operation::Encrypt, &keys, &plain);
+        let end = if keys.is_of_age() { 0 } else { 16 };
+        let header = sealed.len() - 3 * (chunk + 16) - end;
+        for (operation, input, start, each, out) in [
+            (Operation::Decrypt, &sealed, header, chunk + 16, chunk),
+            // A part of what comes out is the header.
+            (Operation::Encrypt, &plain, 1, chunk, chunk + 16),
+        ] {
+            let (from, mut feed) = pipe().unwrap();
+            let (mut collect, to) = pipe().unwrap();
+            let (tell, told) = mpsc::channel();
+            thread::scope(|scope| {
+                scope.spawn(move || {
+                    let (start, rest) = input.split_at(start);
+                    feed.write_all(start).unwrap();
+                    for piece in rest[..2 * each].chunks(each) {
+                        feed.write_all(piece).unwrap();
+                        let told = told.recv_timeout(Duration::from_secs(60));
+                        told.expect("the chunk did not come out");
+                    }
+                    feed.write_all(&rest[2 * each..]).unwrap();
+                });
+                scope.spawn(move || {
+                    let mut some = vec![0; out];
+                    for _ in 0..2 {
+                        collect.read_exact(&mut some).unwrap();
+                        tell.send(()).unwrap();
+                    }
+                    collect.read_to_end(&mut some).unwrap();
+                });
+                let source = StreamSource::Descriptor(from.into());
+                let target = StreamTarget::Descriptor(to.into());
+                let report = process_stream(operation, &keys, source, target, &options()).unwrap();
+                assert!(report.is_success(), "{:?}", report.failures);
+            });
+        }
     }
 }
 

@@ -36,8 +36,8 @@ pub use name::{LEADS_OUT, MalformedPath, NAMES_ROOT, Name, path_below_root};
 pub use objects::{Blob, Done, Draft, Objects, Opened, ReadAt, ReadBack, Room, block_before};
 pub use operation::Operation;
 pub use prepare::{
-    Prepared, bytes_to_know, bytes_to_prepare, check_key, geometry_of, geometry_of_age, opens,
-    opens_header, prepare_plain, prepare_sealed,
+    Prepared, bytes_to_know, bytes_to_prepare, check_key, geometry_of, geometry_of_age,
+    is_authentic, opens, opens_header, prepare_plain, prepare_sealed,
 };
 pub use processor::Alone;
 pub use refusal::{Contradiction, Refusal, in_brackets, without_suffix};

@@ -164,10 +164,21 @@ pub fn opens(
     let (Some(input), true) = (beginning.get(sealed), scratch.len() as u64 >= needed) else {
         return Err(FileError::Memory { needed: needed.saturating_mul(2) }.into());
     };
+    is_authentic(candidate, chunk, input, scratch, processor)
+}
+
+/// Returns whether a chunk, which is all of `input`, is authentic. `scratch` is overwritten, and no
+/// shorter.
+pub fn is_authentic(
+    file: &FileCipher,
+    chunk: Chunk,
+    input: &[u8],
+    scratch: &mut [u8],
+    processor: &mut impl Processor,
+) -> Result<bool, SegmentError> {
     let mut jobs = Vec::with_capacity(1);
     let direction = Direction::Decrypt;
-    let chunks = std::iter::once(chunk);
-    push_jobs(&mut jobs, candidate, direction, chunks, input, scratch);
-    processor.process(candidate.cipher(), direction, &mut jobs)?;
+    push_jobs(&mut jobs, file, direction, std::iter::once(chunk), input, scratch);
+    processor.process(file.cipher(), direction, &mut jobs)?;
     Ok(jobs.iter().all(|job| matches!(job.outcome, Outcome::Done { .. })))
 }

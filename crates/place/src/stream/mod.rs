@@ -16,6 +16,7 @@ mod pool;
 mod reader;
 mod sequencer;
 mod sink;
+mod trial;
 mod work;
 
 use std::fmt;
@@ -47,6 +48,7 @@ use reader::{Input, Reader};
 use sequencer::{Sequencer, WriteAll};
 use sink::Sink;
 pub use sink::takes_a_stream;
+use trial::Trial;
 use work::{Cut, StreamWork};
 
 /// The source of a stream.
@@ -270,9 +272,10 @@ impl<'a> Stream<'a> {
         let run_options = run.options(file.cipher(), direction, pool.pieces());
         let accounts = Accounts::open(seats);
         let mut cut = Cut::default();
+        let mut trial = Trial::new(&file, direction, ranked.iter().chain(&run.reference));
         for crew in crews {
             let mut statistics = evener_pipeline::run(crew, &run_options, &work, |queue| {
-                work.feed(&mut reader, &mut cut, queue);
+                work.feed(&mut reader, &mut cut, &mut trial, queue);
             });
             for worker in &mut statistics.workers {
                 worker.worker += self.report.workers.len();

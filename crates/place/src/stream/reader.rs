@@ -94,21 +94,30 @@ impl<'a> Reader<'a> {
 
     /// Reads the next piece into `buffer`. Returns its length and whether it is the last. Another is
     /// shorter than the buffer only if nothing more has come in yet: then it is as long as `whole`
-    /// returns for the number of bytes that have come in, unless that is 0.
+    /// returns for the number of bytes that have come in, unless that is 0. `shows_more` is asked
+    /// about whole chunks that nothing has followed yet, and returns whether something must.
     pub(super) fn next_piece(
         &mut self,
         buffer: &mut [u8],
         whole: impl Fn(usize) -> usize,
+        mut shows_more: impl FnMut(&[u8]) -> bool,
     ) -> Result<(usize, bool), FileError> {
         let mut length = self.ahead.len().min(buffer.len());
         buffer[..length].copy_from_slice(&self.ahead[..length]);
         self.ahead.drain(..length);
-        while length < buffer.len() {
-            // Only a byte behind a chunk shows that it is not the last.
-            let done = whole(length.saturating_sub(1));
+        loop {
+            let mut done = whole(length);
             if done > 0 && !self.has_more_now()? {
-                self.ahead = buffer[done..length].to_vec();
-                return Ok((done, false));
+                if done == length && !shows_more(&buffer[..length]) {
+                    done = whole(length - 1);
+                }
+                if done > 0 {
+                    self.ahead = buffer[done..length].to_vec();
+                    return Ok((done, false));
+                }
+            }
+            if length == buffer.len() {
+                break;
             }
             match self.read_once(&mut buffer[length..])? {
                 0 => break,
@@ -160,8 +169,9 @@ impl<'a> Reader<'a> {
     /// Returns whether reading does not wait for the other end, as far as that shows.
     fn has_more_now(&self) -> Result<bool, FileError> {
         let decoded = self.decoder.as_ref().is_some_and(|(_, decoded)| !decoded.is_empty());
+        let has_some = decoded || !self.ahead.is_empty();
         match &self.input {
-            Input::Descriptor(input) if !decoded && !self.ended => is_readable(*input),
+            Input::Descriptor(input) if !has_some && !self.ended => is_readable(*input),
             _ => Ok(true),
         }
     }

@@ -10,6 +10,7 @@ use evener_pipeline::{Load, Queue, Returned, Work, Worker};
 use super::pool::{Buffers, Pool};
 use super::reader::Reader;
 use super::sequencer::{Finished, Sequencer};
+use super::trial::Trial;
 use crate::{Control, FileError, Refusal};
 use evener_seal::{bytes_at_once, collect, explain, iv_after, last_block, parts};
 
@@ -75,13 +76,19 @@ impl<'a> StreamWork<'a> {
     }
 
     /// Feeds the pieces that an earlier run has left, and reads the stream on to its end.
-    pub(super) fn feed(&self, reader: &mut Reader<'_>, cut: &mut Cut, queue: &Queue<Piece>) {
+    pub(super) fn feed(
+        &self,
+        reader: &mut Reader<'_>,
+        cut: &mut Cut,
+        trial: &mut Trial<'_>,
+        queue: &Queue<Piece>,
+    ) {
         let mut left = std::mem::take(&mut *self.left.lock().ignore_poison());
         left.sort_by_key(|piece| piece.number);
         for piece in left {
             self.push(piece, queue);
         }
-        if let Err(error) = self.feed_pieces(reader, cut, queue) {
+        if let Err(error) = self.feed_pieces(reader, cut, trial, queue) {
             self.fail(error);
             queue.stop();
         }
@@ -117,6 +124,7 @@ impl<'a> StreamWork<'a> {
         &self,
         reader: &mut Reader<'_>,
         so_far: &mut Cut,
+        trial: &mut Trial<'_>,
         queue: &Queue<Piece>,
     ) -> Result<(), FileError> {
         let geometry = self.file.geometry();
@@ -128,7 +136,9 @@ impl<'a> StreamWork<'a> {
             let first = so_far.chunks;
             let room = piece_length(geometry, self.direction, first, self.pool.chunks());
             let whole = |length| whole_chunks(geometry, self.direction, first, length);
-            let (input_length, last) = reader.next_piece(&mut buffers.input[..room], whole)?;
+            let shows_more = |input: &[u8]| trial.shows_more(first, input);
+            let (input_length, last) =
+                reader.next_piece(&mut buffers.input[..room], whole, shows_more)?;
             let chunks = cut(geometry, self.direction, first, input_length as u64, last)?;
             let block = match self.direction {
                 Direction::Decrypt => last_block(&buffers.input[..input_length], self.file),
@@ -326,21 +336,25 @@ fn whole_chunks(geometry: &Geometry, direction: Direction, first: u64, length: u
     }
 }
 
+/// Returns whether a full chunk may be the last, so that no empty one must follow.
+pub(super) fn may_be_full(geometry: &Geometry, direction: Direction) -> bool {
+    match (geometry.ending, direction) {
+        (Ending::MayBeFull | Ending::Exact, _) | (Ending::Padded { .. }, Direction::Decrypt) => {
+            true
+        }
+        (Ending::Shorter, _) | (Ending::Padded { .. }, Direction::Encrypt) => false,
+    }
+}
+
 /// Cuts a piece of `length` bytes of input into chunks, the first of which is number `first`.
-fn cut(
+pub(super) fn cut(
     geometry: &Geometry,
     direction: Direction,
     first: u64,
     length: u64,
     last: bool,
 ) -> Result<Vec<Chunk>, FormatError> {
-    // A full chunk may be the last, so that no empty one must follow.
-    let may_be_full = match (geometry.ending, direction) {
-        (Ending::MayBeFull | Ending::Exact, _) | (Ending::Padded { .. }, Direction::Decrypt) => {
-            true
-        }
-        (Ending::Shorter, _) | (Ending::Padded { .. }, Direction::Encrypt) => false,
-    };
+    let may_be_full = may_be_full(geometry, direction);
     let mut chunks = Vec::new();
     let (mut index, mut left) = (first, length);
     loop {
