@@ -5,7 +5,7 @@ use evener::Operation;
 use evener_cli::arguments::{Typed, end_with, in_one_line};
 
 use crate::commands::{
-    Completions, Decrypt, Encrypt, Engines, Gate, Keygen, List, Man, Speed, Tls, Verify,
+    Cat, Completions, Decrypt, Encrypt, Engines, Gate, Keygen, List, Man, Speed, Tls, Verify,
 };
 use crate::document::print_failure;
 use crate::help;
@@ -26,6 +26,7 @@ pub(crate) enum Command {
     Encrypt(Box<Encrypt>),
     Decrypt(Box<Decrypt>),
     Verify(Box<Verify>),
+    Cat(Box<Cat>),
     List(Box<List>),
     Engines(Engines),
     Speed(Box<Speed>),
@@ -89,6 +90,7 @@ impl Command {
             Command::Encrypt(options) => options.engines.foreign(),
             Command::Decrypt(options) => options.engines.foreign(),
             Command::Verify(options) => options.engines.foreign(),
+            Command::Cat(options) => options.engines.foreign(),
             Command::Engines(options) => options.foreign_engines(),
             Command::Speed(options) => options.foreign_engines(),
             _ => Vec::new(),
@@ -97,8 +99,8 @@ impl Command {
 
     /// Returns whether the command handles the user's keys.
     pub(crate) fn holds_keys(&self) -> bool {
-        use Command::{Decrypt, Encrypt, Keygen, List, Verify};
-        matches!(self, Keygen(_) | Encrypt(_) | Decrypt(_) | Verify(_) | List(_))
+        use Command::{Cat, Decrypt, Encrypt, Keygen, List, Verify};
+        matches!(self, Keygen(_) | Encrypt(_) | Decrypt(_) | Verify(_) | Cat(_) | List(_))
     }
 }
 

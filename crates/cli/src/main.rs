@@ -57,6 +57,7 @@ fn perform(command: Command) -> Result<Ending, Trouble> {
         Command::Encrypt(options) => options.perform(&signals),
         Command::Decrypt(options) => options.perform(&signals),
         Command::Verify(options) => options.perform(&signals),
+        Command::Cat(options) => options.perform(&signals),
         Command::List(options) => options.perform(&signals),
         Command::Engines(options) => options.perform(),
         Command::Speed(options) => options.perform(),

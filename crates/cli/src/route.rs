@@ -34,9 +34,9 @@ pub(crate) struct Route {
 }
 
 impl Route {
-    /// One source, without a target if nothing is written.
-    pub(crate) fn of_one(ends: Ends) -> Route {
-        Route { ends: vec![ends], shared: None, new: None, keys: Vec::new() }
+    /// Sources whose targets, if anything is written, are not in a directory that they share.
+    pub(crate) fn of(ends: Vec<Ends>) -> Route {
+        Route { ends, shared: None, new: None, keys: Vec::new() }
     }
 
     /// Interprets SRC... and DST, and refuses arguments that make no sense before anything is
@@ -310,7 +310,7 @@ fn is_age(recipe: &Recipe) -> bool {
 }
 
 /// Joins the reports of all sources. If one of several could not begin, that is among the failures.
-/// After an interruption no further source is begun.
+/// No further source is begun after an interruption or, for a pipe, a failure.
 pub(crate) fn do_each<'r>(
     operation: Operation,
     route: &'r Route,
@@ -326,7 +326,9 @@ pub(crate) fn do_each<'r>(
             Ok(report) => whole.absorb(report),
             Err(failure) => whole.failures.push(failure),
         }
-        if whole.interrupted {
+        // Nothing may follow a gap in a pipe.
+        let has_gap = ends.target == Some(Place::Pipe) && !whole.failures.is_empty();
+        if whole.interrupted || has_gap {
             break;
         }
     }

@@ -116,15 +116,20 @@ fn carry_out(plan: Plan, telling: &Telling, signals: &Signals) -> Result<Ending,
     if telling.json {
         print_json(&report)?;
     }
-    Ok(if report.interrupted {
+    Ok(ending(&report))
+}
+
+/// How an operation with this report ends.
+pub(crate) fn ending(report: &Report) -> Ending {
+    if report.interrupted {
         Ending::Interrupted
     } else if report.is_success() {
         Ending::Done
-    } else if no_key_fits(&report) {
+    } else if no_key_fits(report) {
         Ending::WrongKey
     } else {
         Ending::SomeFailed
-    })
+    }
 }
 
 fn process(plan: &Plan) -> Result<Report, Failure> {

@@ -17,7 +17,8 @@ fn examples_of_file_commands_work_as_they_stand() {
     fs::create_dir(fixture.path("photos/2026")).unwrap();
     fs::write(fixture.path("photos/2026/beach.jpg"), "a beach").unwrap();
     let mut ran = 0;
-    for command in ["keygen", "encrypt", "verify", "list", "decrypt", "completions", "man"] {
+    let commands = ["keygen", "encrypt", "verify", "cat", "list", "decrypt", "completions", "man"];
+    for command in commands {
         for line in examples(&fixture, command) {
             // No user is there to type a passphrase, nothing to page, and there may be no module.
             let needs = ["--passphrase", "man -l", "~/", "--engine af_alg", "--engine cryptodev"];
@@ -112,7 +113,9 @@ fn usage_errors_steer_no_terminal() {
 #[test]
 fn help_fits_on_a_screen() {
     let fixture = Fixture::new();
-    for command in ["keygen", "encrypt", "decrypt", "verify", "list", "engines", "speed", "gate"] {
+    for command in
+        ["keygen", "encrypt", "decrypt", "verify", "cat", "list", "engines", "speed", "gate"]
+    {
         let help = String::from_utf8(fixture.expect(0, &[command, "--help"]).output).unwrap();
         assert!(help.lines().count() <= 45, "{help}");
     }

@@ -132,7 +132,9 @@ pub mod program {
     pub use evener_core::{Shown, shown, shown_error, shown_json, shown_text};
     pub use evener_keys::{check_secret_file, plain_text};
     pub use evener_pipeline::hurry;
-    pub use evener_place::{SharedTarget, has_files, refuse_planted, takes_a_stream};
+    pub use evener_place::{
+        SharedTarget, commands_terminals, has_files, refuse_planted, takes_a_stream,
+    };
 
     pub use crate::profile::{check_profile, keep_profile};
 }

@@ -57,5 +57,7 @@ pub use random_access::{RandomAccess, random_access};
 pub use report::{Doubt, Effort, Failure, Notice, Report, Retirement, WorkerEffort};
 pub use sealed_names::{MalformedSuffix, SealedNames};
 pub use selection::{MalformedGlob, Selection};
-pub use stream::{Base64, StreamSource, StreamTarget, process_stream, takes_a_stream};
+pub use stream::{
+    Base64, StreamSource, StreamTarget, commands_terminals, process_stream, takes_a_stream,
+};
 pub use tree::{Listed, Listing, Total, has_files, list, measure, process};

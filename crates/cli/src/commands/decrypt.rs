@@ -78,8 +78,8 @@ impl Decrypt {
         self.keys.complete()?;
         let sources = self.paths.split_last().map_or(&[][..], |(_, sources)| sources);
         let is_of_age = |source: &OsString| is_of_age(&self.keys, source.as_ref());
-        self.choosing.of_age = !sources.is_empty() && sources.iter().all(is_of_age);
-        let names = self.choosing.names();
+        self.choosing.suffix.of_age = !sources.is_empty() && sources.iter().all(is_of_age);
+        let names = self.choosing.suffix.names();
         let mut route = Route::find(operation, self.paths, &names, &self.telling)?;
         route.first().check_stdin(&self.keys.that_read_stdin())?;
         self.writing.check(operation, &route)?;

@@ -85,8 +85,8 @@ impl Encrypt {
 
     fn plan(mut self, signals: &Signals) -> Result<Plan, Trouble> {
         let operation = Operation::Encrypt;
-        self.choosing.of_age = self.keys.format == Some(Format::Age);
-        let names = self.choosing.names();
+        self.choosing.suffix.of_age = self.keys.format == Some(Format::Age);
+        let names = self.choosing.suffix.names();
         let mut route = Route::find(operation, self.paths, &names, &self.telling)?;
         self.keys.complete()?;
         route.first().check_stdin(&self.keys.that_read_stdin())?;

@@ -102,7 +102,7 @@ impl List {
         }
         let mut options = TreeOptions::default();
         let mut choosing = self.choosing.clone();
-        choosing.of_age = is_of_age(&self.keys, &self.source);
+        choosing.suffix.of_age = is_of_age(&self.keys, &self.source);
         choosing.apply(&mut options)?;
         self.part.clone().apply(&mut options)?;
         Ok(list(&self.source, ring.as_ref(), &options)?)

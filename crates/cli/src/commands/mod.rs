@@ -1,5 +1,6 @@
 //! The commands, one per file: the arguments of each, and their meaning.
 
+mod cat;
 mod completions;
 mod decrypt;
 mod encrypt;
@@ -12,6 +13,7 @@ mod speed;
 mod tls;
 mod verify;
 
+pub(crate) use cat::Cat;
 pub(crate) use completions::Completions;
 pub(crate) use decrypt::Decrypt;
 pub(crate) use encrypt::Encrypt;

@@ -44,7 +44,7 @@ impl Verify {
     fn plan(mut self, signals: &Signals) -> Result<Plan, Trouble> {
         let operation = Operation::Verify;
         self.keys.complete()?;
-        self.choosing.of_age = is_of_age(&self.keys, self.source.as_ref());
+        self.choosing.suffix.of_age = is_of_age(&self.keys, self.source.as_ref());
         let mut ends = Ends::find(operation, self.source, None, false, &self.telling)?;
         ends.check_stdin(&self.keys.that_read_stdin())?;
         self.choosing.check(ends.source_is_tree, ends.source_is_tree)?;
@@ -65,7 +65,7 @@ impl Verify {
         let mut warnings = warnings(operation, &evener, ends.source_is_tree);
         warnings.extend(keyholder.warnings());
         let (choosing, part) = (self.choosing, self.part);
-        Plan::new(operation, evener, Route::of_one(ends), warnings, |options| {
+        Plan::new(operation, evener, Route::of(vec![ends]), warnings, |options| {
             options.stream.base64 = armour;
             key_files.iter().for_each(|path| options.protect(path));
             choosing.apply(&mut options.tree)?;

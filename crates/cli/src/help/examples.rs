@@ -103,6 +103,20 @@ pub(super) const ALL: &Table = &[
         ],
     ),
     (
+        "evener cat",
+        &[
+            example("Print a file", "evener cat -k my.key notes.txt.enc"),
+            example(
+                "Print a file of a tree into another",
+                "evener cat -k my.key backup 2026/beach.jpg > beach.jpg",
+            ),
+            example(
+                "Print 100 bytes of a file, from byte 1000 on",
+                "evener cat -k my.key --offset 1000 --count 100 notes.txt.enc",
+            ),
+        ],
+    ),
+    (
         "evener list",
         &[
             example("Show formats and sizes", "evener list backup"),

@@ -77,11 +77,12 @@ const PLAIN: [&str; 13] = [
 const MANY_OPTIONS: usize = 20;
 
 /// The names of the manual's pages besides that of the program itself.
-const MANUAL: [&str; 17] = [
+const MANUAL: [&str; 18] = [
     "keygen",
     "encrypt",
     "decrypt",
     "verify",
+    "cat",
     "list",
     "engines",
     "speed",

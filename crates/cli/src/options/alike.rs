@@ -60,7 +60,7 @@ const WORKING: &[&str] = &[
 ];
 
 /// A command, and another that has all its options except these.
-const PARTS: [(&str, &str, &[&str]); 5] = [
+const PARTS: [(&str, &str, &[&str]); 6] = [
     // A new key is written to a file of its own.
     ("keygen", "encrypt", &["output"]),
     // Measuring the costs prints nothing while it measures.
@@ -68,6 +68,8 @@ const PARTS: [(&str, &str, &[&str]); 5] = [
     ("gate", "encrypt", &[]),
     ("gate reset", "gate", &[]),
     ("verify", "decrypt", &[]),
+    // Parts of a file have no names.
+    ("cat", "decrypt", &["offset", "count"]),
 ];
 
 /// Options that each command has, except these.
@@ -77,6 +79,7 @@ const OF_ALL: [(&str, &[&str]); 2] = [
         "json",
         &[
             "keygen",
+            "cat",
             "gate reset",
             "tls",
             "tls config",

@@ -39,6 +39,13 @@ pub(crate) struct Choosing {
     /// Directories where other file systems are mounted are recreated empty, and named
     #[arg(long, help_heading = "Trees")]
     one_file_system: bool,
+    #[command(flatten)]
+    pub(crate) suffix: Suffix,
+}
+
+/// The suffix of encrypted files.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Suffix {
     /// Suffix that encrypting appends to file names and decrypting removes [default: .enc; .age for
     /// files of age]
     #[arg(
@@ -52,12 +59,14 @@ pub(crate) struct Choosing {
     pub(crate) of_age: bool,
 }
 
-impl Choosing {
+impl Suffix {
     pub(crate) fn names(&self) -> SealedNames {
         let usual = if self.of_age { SealedNames::of_age } else { SealedNames::default };
         self.suffix.clone().unwrap_or_else(usual)
     }
+}
 
+impl Choosing {
     /// Refuses options without effect: a choice among the files of a tree if there is none, and a
     /// suffix if no name is made or looked for.
     pub(crate) fn check(&self, has_tree: bool, has_suffixes: bool) -> Result<(), Trouble> {
@@ -70,7 +79,7 @@ impl Choosing {
         if let Some((_, what)) = given.into_iter().find(|(given, _)| *given && !has_tree) {
             return Err(Trouble::Usage(format!("{what}, and no tree is given")));
         }
-        if self.suffix.is_some() && !has_suffixes {
+        if self.suffix.suffix.is_some() && !has_suffixes {
             return Err(Trouble::usage(
                 "--suffix is for the files of a tree or a directory, and the one file here has its name",
             ));
@@ -90,7 +99,7 @@ impl Choosing {
         options.selection = Selection::new(&self.include, &self.exclude)?;
         options.follow_symlinks = self.follow_symlinks;
         options.one_file_system = self.one_file_system;
-        options.names = self.names();
+        options.names = self.suffix.names();
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ mod telling;
 pub(crate) mod values;
 
 pub(crate) use engines::{EngineOptions, from_one, permits, retry_pins, steps};
-pub(crate) use files::{Choosing, Part, Writing};
+pub(crate) use files::{Choosing, Part, Suffix, Writing};
 pub(crate) use keys::{
     Exposure, Identities, OpeningKeys, OpensslOptions, PassphraseOptions, Recipients, SealingKeys,
 };

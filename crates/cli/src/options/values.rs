@@ -59,8 +59,17 @@ impl FromStr for Iterations {
     }
 }
 
-/// A number of bytes: `65536`, `64K`, `64M`, `1G`, with or without `iB` at the end.
+/// An amount of memory, in the form that [`bytes`] reads.
 pub(crate) fn size(text: &str) -> Result<usize, String> {
+    match usize::try_from(bytes(text)?) {
+        Ok(size) if size < SMALLEST_MEMORY => Err("too small: it takes at least 1M".to_owned()),
+        Ok(size) => Ok(size),
+        Err(_) => Err("too large".to_owned()),
+    }
+}
+
+/// A number of bytes: `65536`, `64K`, `64M`, `1G`, with or without `iB` at the end.
+pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     let wrong = || "not a size such as 65536, 64M or 1G".to_owned();
     let digits = text.find(|char: char| !char.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
@@ -73,12 +82,7 @@ pub(crate) fn size(text: &str) -> Result<usize, String> {
         _ => return Err(wrong()),
     };
     let number: u64 = number.parse().map_err(|_| wrong())?;
-    let size = number.checked_mul(1 << shift).and_then(|size| usize::try_from(size).ok());
-    match size {
-        Some(size) if size < SMALLEST_MEMORY => Err("too small: it takes at least 1M".to_owned()),
-        Some(size) => Ok(size),
-        None => Err("too large".to_owned()),
-    }
+    number.checked_mul(1 << shift).ok_or_else(|| "too large".to_owned())
 }
 
 /// A length of time: `500ms`, `30s` or `30`, `5m`, `2h`.

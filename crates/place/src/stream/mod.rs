@@ -47,7 +47,7 @@ use pool::Pool;
 use reader::{Input, Reader};
 use sequencer::{Sequencer, WriteAll};
 use sink::Sink;
-pub use sink::takes_a_stream;
+pub use sink::{commands_terminals, takes_a_stream};
 use trial::Trial;
 use work::{Cut, StreamWork};
 

@@ -176,7 +176,7 @@ impl<'t> Sink<'t> {
 
 /// Returns whether a byte is a control character that a terminal may take for more than the end of
 /// a line.
-fn commands_terminals(byte: &u8) -> bool {
+pub fn commands_terminals(byte: &u8) -> bool {
     byte.is_ascii_control() && !matches!(byte, b'\t' | b'\n' | b'\r')
 }
 

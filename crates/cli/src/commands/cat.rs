@@ -1,0 +1,231 @@
+//! `evener cat`
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use evener::program::commands_terminals;
+use evener::{
+    Failure, FileError, Operation, RandomAccess, Refusal, Report, SealedNames, Selection,
+};
+use evener_cli::streams;
+use zeroize::Zeroizing;
+
+use crate::ends::{Ends, Place};
+use crate::keys::{Intent, Keyholder, is_of_age, opening};
+use crate::options::{EngineOptions, OpeningKeys, Suffix, Telling, values};
+use crate::plan::{Plan, warnings};
+use crate::route::Route;
+use crate::run::{ending, run};
+use crate::signals::Signals;
+use crate::summary;
+use crate::trouble::{Ending, Trouble, complain, refused, shown};
+
+/// Print the content of encrypted files
+///
+/// SRC is an encrypted file, a device, a FIFO, or `-` for standard input; several are printed in
+/// this order. If the first SRC is an encrypted tree, the others are files in it, by the names that
+/// they had before encryption: `evener cat -k my.key backup letters/one.txt`.
+///
+/// Only authenticated bytes are printed, and nothing follows a file that failed.
+///
+/// --identity and --passphrase find wrapped keys as for `evener decrypt`; the key of a tree opens
+/// all files in it.
+#[derive(Args)]
+#[command(override_usage = "evener cat [OPTIONS] <FILE>...\n       \
+                            evener cat [OPTIONS] <TREE> <PATH>...")]
+pub(crate) struct Cat {
+    #[command(flatten)]
+    keys: OpeningKeys,
+    #[command(flatten)]
+    suffix: Suffix,
+    #[command(flatten)]
+    extent: Extent,
+    /// Show plaintext on a terminal even if it is binary
+    #[arg(long, help_heading = "Outputs")]
+    force: bool,
+    #[command(flatten)]
+    pub(crate) engines: EngineOptions,
+    /// Print only the content and failures
+    #[arg(short, long, help_heading = "Messages")]
+    quiet: bool,
+    /// Encrypted files, or a tree and files in it by their plain names
+    #[arg(value_name = "SRC", required = true, num_args = 1..)]
+    paths: Vec<OsString>,
+}
+
+/// Options that choose a part of a file.
+#[derive(Args, Clone, Copy, Debug)]
+struct Extent {
+    /// Begin at this byte of the content, counted from 0
+    ///
+    /// Only the chunks that hold the bytes are read, and the last one, which shows that the file is
+    /// whole. This is for one file, in binary. N may be 64K, 1M or 1G
+    #[arg(long, value_name = "N", value_parser = values::bytes, allow_negative_numbers = true)]
+    offset: Option<u64>,
+    /// Print at most this many bytes
+    ///
+    /// See --offset
+    #[arg(long, value_name = "N", value_parser = values::bytes, allow_negative_numbers = true)]
+    count: Option<u64>,
+}
+
+impl Cat {
+    pub(crate) fn perform(self, signals: &Signals) -> Result<Ending, Trouble> {
+        let telling = Telling { json: false, quiet: true, verbose: false, json_progress: None };
+        if self.extent.is_given() {
+            streams::keep_output();
+            signals.tell_before_work(Vec::new(), b"evener: interrupted\n".to_vec());
+            let extent = self.extent;
+            return extent.print(&self.plan(signals, &telling)?, &telling);
+        }
+        run(Operation::Decrypt, &telling, signals, || self.plan(signals, &telling))
+    }
+
+    fn plan(mut self, signals: &Signals, telling: &Telling) -> Result<Plan, Trouble> {
+        let operation = Operation::Decrypt;
+        self.keys.complete()?;
+        let tree = Some(PathBuf::from(&self.paths[0])).filter(|path| path.is_dir());
+        let sources = self.sources(tree.as_deref())?;
+        let find = |source| Ends::find(operation, source, Some("-".into()), false, telling);
+        let ends = sources.into_iter().map(find).collect::<Result<Vec<_>, _>>()?;
+        ends.iter().try_for_each(|ends| ends.check_stdin(&self.keys.that_read_stdin()))?;
+        let mut route = Route::of(ends);
+        let armour = self.keys.openssl.armour(self.keys.format);
+        if armour.is_some() {
+            route.take_as_streams("--base64")?;
+        }
+        let heads = route.take_heads(tree.is_none() && self.keys.look_for_one())?;
+        let OpeningKeys { origins, identities, passphrase, .. } = &self.keys;
+        let asks = self.keys.name_a_key();
+        let exposure = &origins.exposure;
+        let keyholder = Keyholder::new(signals, Some(identities), passphrase, exposure, asks)?;
+        let ring = match tree {
+            Some(tree) => {
+                opening(&self.keys, &Place::Path(tree), None, Intent::Decrypt, &keyholder)?
+            }
+            None => route.opening(&self.keys, &heads, Intent::Decrypt, &keyholder)?,
+        };
+        let evener = self.engines.evener(ring, telling, signals)?;
+        let mut warnings = warnings(operation, &evener, false);
+        warnings.extend(keyholder.warnings());
+        for warning in warnings.iter().filter(|_| !self.quiet) {
+            complain(&format_args!("warning: {warning}"));
+        }
+        if streams::output().is_terminal() && !self.force {
+            route.show_only_text();
+        }
+        Plan::new(operation, evener, route, Vec::new(), |options| {
+            options.stream.base64 = armour;
+            Ok(())
+        })
+    }
+
+    /// The encrypted files to print: those named, or those in the tree that is named first.
+    fn sources(&mut self, tree: Option<&Path>) -> Result<Vec<OsString>, Trouble> {
+        let Some(tree) = tree else {
+            return match self.paths.iter().map(Path::new).find(|path| path.is_dir()) {
+                Some(path) => Err(Trouble::Usage(format!(
+                    "{} is a tree; name it first, and then the files in it",
+                    shown(path)
+                ))),
+                None => Ok(std::mem::take(&mut self.paths)),
+            };
+        };
+        if self.paths.len() == 1 {
+            let tree = shown(tree);
+            return Err(Trouble::Usage(format!(
+                "{tree} is a tree; name files in it too: `evener cat {tree} PATH...`"
+            )));
+        }
+        self.suffix.of_age = is_of_age(&self.keys, tree);
+        let names = self.suffix.names();
+        let members = Selection::default().only(&self.paths[1..]);
+        let members = members.map_err(|error| Trouble::Usage(error.to_string()))?;
+        members.paths().iter().map(|path| member(tree, path, &names)).collect()
+    }
+}
+
+/// The encrypted file in a tree whose plain name is `path`.
+fn member(tree: &Path, path: &Path, names: &SealedNames) -> Result<OsString, Trouble> {
+    let sealed = names.seal(path.file_name().unwrap_or_default());
+    let sealed = tree.join(path).with_file_name(sealed);
+    if fs::symlink_metadata(&sealed).is_ok_and(|found| found.is_file()) {
+        return Ok(sealed.into());
+    }
+    let plain = tree.join(path);
+    let reason = match fs::symlink_metadata(&plain) {
+        Ok(found) if found.is_dir() => "is a directory; name the files in it".to_owned(),
+        Ok(found) if found.is_symlink() => "is a symbolic link; name the file itself".to_owned(),
+        _ => {
+            let suffix = shown(names.suffix().as_ref()).to_string();
+            let suffix = names.open(path.file_name().unwrap_or_default()).is_ok().then_some(suffix);
+            Refusal::NotFound { suffix }.to_string()
+        }
+    };
+    Err(Failure { path: plain, error: refused(reason) }.into())
+}
+
+impl Extent {
+    fn is_given(self) -> bool {
+        self.offset.is_some() || self.count.is_some()
+    }
+
+    /// Prints this part of the only file of a plan.
+    fn print(self, plan: &Plan, telling: &Telling) -> Result<Ending, Trouble> {
+        let [ends] = &*plan.route.ends else {
+            return Err(Trouble::usage(
+                "--offset and --count are for one file, and several are given",
+            ));
+        };
+        let path = match &ends.source {
+            Place::Path(path) if !ends.source_is_stream => path,
+            _ => return Err(Trouble::usage(FROM_BEGINNING)),
+        };
+        let fail = |error| Failure { path: path.clone(), error };
+        let copied = plan
+            .evener
+            .open_at(path)
+            .map_err(Trouble::from)
+            .and_then(|file| self.copy(&file, ends.only_text, |error| fail(error).into()));
+        let Err(Trouble::Failure(failure)) = copied else { return copied.map(|()| Ending::Done) };
+        let mut report = Report::default();
+        report.failures.push(failure);
+        summary::tell(plan.operation, &report, plan.given, telling);
+        Ok(ending(&report))
+    }
+
+    /// Writes this part of a file to standard output.
+    fn copy(
+        self,
+        file: &RandomAccess,
+        only_text: bool,
+        fail: impl Fn(FileError) -> Trouble,
+    ) -> Result<(), Trouble> {
+        let mut output = streams::output_file().map_err(Trouble::Output)?;
+        let mut buffer = Zeroizing::new(vec![0; AT_ONCE]);
+        let (mut at, mut left) = (self.offset.unwrap_or(0), self.count.unwrap_or(u64::MAX));
+        loop {
+            let wanted = left.min(AT_ONCE as u64) as usize;
+            let count = file.read_at(&mut buffer[..wanted], at).map_err(&fail)?;
+            let bytes = &buffer[..count];
+            if only_text && bytes.iter().any(commands_terminals) {
+                return Err(fail(FileError::NoText));
+            }
+            output.write_all(bytes).map_err(Trouble::Output)?;
+            if count == 0 {
+                return Ok(());
+            }
+            (at, left) = (at + count as u64, left - count as u64);
+        }
+    }
+}
+
+const FROM_BEGINNING: &str = "--offset and --count read parts of a file, and a pipe, a device, base64 \
+     and ASCII armour can only be read from their beginning; leave the options out, or name another \
+     file";
+
+/// The number of bytes that are written at once.
+const AT_ONCE: usize = 1 << 18;
