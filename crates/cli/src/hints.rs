@@ -93,7 +93,7 @@ pub(crate) fn of_file(error: &FileError) -> impl Display {
         FileError::Unmounted | FileError::PerhapsUnmounted | FileError::OtherSource => {
             "; mount what belongs there or, if nothing does, give --delete-unmounted"
         }
-        FileError::Suffix(_) => " (see --suffix)",
+        FileError::Suffix(_) | FileError::Refused(Refusal::NameOfWrappedKey) => " (see --suffix)",
         FileError::System { action, errno } | FileError::Output { action, errno, .. }
             if is_refused(errno.number()) =>
         {

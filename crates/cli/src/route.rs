@@ -18,7 +18,7 @@ use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use crate::ends::{Ends, Head, Place, directory_of, identity, refuse_inside, with_those_above};
 use crate::keys::{Intent, KeyPlace, Keyholder, opening};
-use crate::options::{Format, OpeningKeys, Telling};
+use crate::options::{Format, OpeningKeys, Suffix, Telling};
 use crate::trouble::{Trouble, shown};
 
 /// All ends of an operation.
@@ -44,7 +44,7 @@ impl Route {
     pub(crate) fn find(
         operation: Operation,
         mut paths: Vec<OsString>,
-        names: &SealedNames,
+        suffix: &Suffix,
         telling: &Telling,
     ) -> Result<Route, Trouble> {
         let target = paths.pop().unwrap_or_default();
@@ -57,7 +57,7 @@ impl Route {
         }
         match <[OsString; 1]>::try_from(sources) {
             Ok([source]) => Route::find_one(operation, source, target, telling),
-            Err(sources) => Route::find_several(operation, sources, target, names, telling),
+            Err(sources) => Route::find_several(operation, sources, target, suffix, telling),
         }
     }
 
@@ -77,13 +77,15 @@ impl Route {
         operation: Operation,
         sources: Vec<OsString>,
         target: OsString,
-        names: &SealedNames,
+        suffix: &Suffix,
         telling: &Telling,
     ) -> Result<Route, Trouble> {
+        let names = &suffix.names();
         let shared = shared_directory(operation, &sources, &target)?;
         let new = directory_to_make(&target);
-        let is_key =
-            |source: &OsString| operation == Operation::Decrypt && is_wrapped_key(source.as_ref());
+        // Age files have none, whatever their names are.
+        let has_keys = operation == Operation::Decrypt && !suffix.of_age;
+        let is_key = |source: &OsString| has_keys && is_wrapped_key(source.as_ref());
         let (keys, sources): (Vec<_>, Vec<_>) = sources.into_iter().partition(is_key);
         let mut taken = Names::default();
         let mut ends = Vec::with_capacity(sources.len());
@@ -107,7 +109,10 @@ impl Route {
             ends.push(Ends::find(operation, source, Some(into.into()), makes, telling)?);
         }
         if ends.is_empty() {
-            return Err(Trouble::usage("the sources are wrapped keys, and nothing else is there"));
+            return Err(Trouble::usage(
+                "the sources are wrapped keys, and nothing else is there; if they are files of age, \
+                 give --format age",
+            ));
         }
         let keys = keys.into_iter().map(PathBuf::from).collect();
         let route = Route { ends, shared: Some(shared), new, keys };

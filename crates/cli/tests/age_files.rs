@@ -224,3 +224,56 @@ fn a_file_of_age_is_no_key() {
         refused(&fixture, &format!("$evener decrypt -i {name} tree/one out"), &told);
     }
 }
+
+#[test]
+fn files_named_as_wrapped_keys_are_decrypted_one_by_one() {
+    let fixture = Fixture::new();
+    for name in ["notes.evener-key", "deep/evener-key", "deep/evener-key-2"] {
+        fs::write(fixture.path("tree").join(name), name).unwrap();
+    }
+    fs::create_dir(fixture.path("tree/empty")).unwrap();
+    fs::remove_file(fixture.path("tree/deep/two")).unwrap();
+    let encrypt = ["encrypt", "-q", "--format", "age", "-r", RECIPIENT];
+    fixture.expect(0, &[&encrypt[..], &["tree", "sealed"]].concat());
+    done(&fixture, "$evener decrypt -i identity sealed/* out/");
+    fixture.assert_same_tree("tree", "out");
+    fs::remove_dir_all(fixture.path("out")).unwrap();
+    // Wrapped keys alone are keys.
+    for source in ["sealed/deep", "sealed/deep/*"] {
+        let ended = fixture.shell(&format!("$evener decrypt -i identity {source} out/"));
+        assert_eq!(ended.status, Some(2), "{}", ended.messages);
+        assert!(ended.messages.ends_with(" files of age, give --format age\n"), "{ended:?}");
+        done(&fixture, &format!("$evener decrypt --format age -i identity {source} out/"));
+        fixture.assert_same_tree("tree/deep", "out");
+        fs::remove_dir_all(fixture.path("out")).unwrap();
+    }
+    // A tree of another format has the key at its root.
+    fixture.expect(0, &["encrypt", "-q", "-r", RECIPIENT, "tree", "other"]);
+    fs::copy(fixture.path("sealed/one.age"), fixture.path("other/one.age")).unwrap();
+    let ended = fixture.expect(0, &["decrypt", "-i", "identity", "other", "out"]);
+    assert!(ended.messages.contains("other/one.age: the name does not end"), "{ended:?}");
+    fixture.assert_same_tree("tree", "out");
+}
+
+#[test]
+fn a_file_with_the_name_of_the_trees_key_takes_another_suffix() {
+    let fixture = Fixture::new();
+    fs::write(fixture.path("tree/evener-key"), "no key").unwrap();
+    let encrypt = ["encrypt", "-q", "--format", "age", "-r", RECIPIENT];
+    let ended = fixture.expect(1, &[&encrypt[..], &["tree", "sealed"]].concat());
+    let told = "tree/evener-key: its output would have the name of the tree's wrapped key; rename it, \
+                or choose another suffix (see --suffix)\n";
+    assert!(ended.messages.ends_with(told), "{}", ended.messages);
+    let other = ["--suffix", ".sealed", "tree", "other"];
+    fixture.expect(0, &[&encrypt[..], &other].concat());
+    let decrypt = ["decrypt", "-i", "identity", "--suffix", ".sealed", "other", "out"];
+    let ended = fixture.expect(2, &decrypt);
+    assert!(ended.messages.ends_with(": --format age opens it\n"), "{}", ended.messages);
+    fixture.expect(0, &[&decrypt[..], &["--format", "age"]].concat());
+    fixture.assert_same_tree("tree", "out");
+    // Another program can make such a tree.
+    let one = [&encrypt[..], &["tree/evener-key", "sealed/evener-key.age"]].concat();
+    fixture.expect(0, &one);
+    fixture.expect(0, &["decrypt", "-i", "identity", "sealed", "again"]);
+    fixture.assert_same_tree("tree", "again");
+}

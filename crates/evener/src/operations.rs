@@ -130,7 +130,7 @@ impl Evener {
     ) -> Option<Total> {
         let Options { run, tree, .. } = &self.settings.options;
         let is_over = || is_over() || run.control.is_stopped();
-        measure(operation, source.as_ref(), target, tree, is_over)
+        measure(operation, &self.keys, source.as_ref(), target, tree, is_over)
     }
 
     /// Encrypts a stream, see [`Evener::process_stream`].

@@ -14,7 +14,7 @@ use evener_keys::age::{FileHeaders, Identity};
 use evener_keys::{NoUnlock, Passphrase, create};
 use evener_place::{
     Base64, Existing, FileError, KeyRing, Operation, Report, SealedNames, StreamSource,
-    StreamTarget, random_access,
+    StreamTarget, list, measure, random_access,
 };
 use sha2::{Digest, Sha256};
 
@@ -314,12 +314,17 @@ fn files_that_are_named_as_wrapped_keys_are_files() {
     let report = process(Operation::Decrypt, &keys, &sealed, Some(&back), &options).unwrap();
     assert!(report.is_success() && report.left_out == 0, "{:?}", report.notices);
     assert_eq!(common::snapshot(&back), common::snapshot(&plain));
+    let total = measure(Operation::Decrypt, &keys, &sealed, None, &options.tree, || false);
+    assert_eq!(total.unwrap().files, 4);
+    let listing = list(&sealed, Some(&keys), &options.tree).unwrap();
+    assert!(listing.files.iter().all(|file| file.format == "age"), "{:?}", listing.files);
     // At the root, the name would make the tree look like one with a wrapped key.
     fs::write(plain.join("evener-key"), "it").unwrap();
     let options = options.with(|it| it.tree.existing = Existing::Overwrite);
     let report = process(Operation::Encrypt, &keys, &plain, Some(&sealed), &options).unwrap();
-    let named = report.failures.iter().find(|failure| failure.path.ends_with("evener-key"));
-    assert!(named.is_some(), "{:?}", report.failures);
+    let named = report.failures.iter().find(|failure| failure.path == plain.join("evener-key"));
+    let told = named.expect("the file is refused").error.to_string();
+    assert!(told.ends_with("rename it, or choose another suffix"), "{told}");
 }
 
 #[test]

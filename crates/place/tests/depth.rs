@@ -46,9 +46,16 @@ fn child() {
         "encrypt" => run(Operation::Encrypt, &plain, Some(&sealed), options()),
         "measure" => {
             assert!(
-                measure(Operation::Decrypt, &sealed, None, &TreeOptions::default(), || false)
-                    .unwrap()
-                    .files
+                measure(
+                    Operation::Decrypt,
+                    &cobblestone(),
+                    &sealed,
+                    None,
+                    &TreeOptions::default(),
+                    || { false }
+                )
+                .unwrap()
+                .files
                     > 0
             );
         }

@@ -296,7 +296,14 @@ fn followed_links_lead_to_nothing_around_the_trees() {
             it.tree.follow_symlinks = true;
             it.tree.dry_run = dry_run;
         });
-        let total = measure(Operation::Encrypt, &plain, Some(&sealed), &following.tree, || false);
+        let total = measure(
+            Operation::Encrypt,
+            &cobblestone(),
+            &plain,
+            Some(&sealed),
+            &following.tree,
+            || false,
+        );
         assert_eq!(total.unwrap().files, 2);
         let report = encrypt(&cobblestone(), &plain, &sealed, &following);
         assert_eq!(report.files, 2);

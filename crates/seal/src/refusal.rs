@@ -137,7 +137,9 @@ pub enum Refusal {
     #[error("the output `{0}` would replace a wrapped key; name another output or suffix")]
     ReplacesWrappedKey(String),
     /// The output's name is that of the tree's wrapped key.
-    #[error("its output would have the name of the tree's wrapped key")]
+    #[error(
+        "its output would have the name of the tree's wrapped key; rename it, or choose another suffix"
+    )]
     NameOfWrappedKey,
     /// The output's name is that of the tree's list of mount points.
     #[error("its output would have the name of the tree's list of mount points")]

@@ -8,8 +8,8 @@ use evener::Operation;
 use evener_cli::streams::output;
 
 use crate::ends::Place;
-use crate::keys::{Intent, Keyholder, is_of_age};
-use crate::options::{Choosing, EngineOptions, OpeningKeys, Part, Telling, Writing};
+use crate::keys::{Intent, Keyholder, are_of_age};
+use crate::options::{Choosing, EngineOptions, Format, OpeningKeys, Part, Telling, Writing};
 use crate::plan::{Plan, warnings};
 use crate::route::Route;
 use crate::run::run;
@@ -77,10 +77,11 @@ impl Decrypt {
         let operation = Operation::Decrypt;
         self.keys.complete()?;
         let sources = self.paths.split_last().map_or(&[][..], |(_, sources)| sources);
-        let is_of_age = |source: &OsString| is_of_age(&self.keys, source.as_ref());
-        self.choosing.suffix.of_age = !sources.is_empty() && sources.iter().all(is_of_age);
-        let names = self.choosing.suffix.names();
-        let mut route = Route::find(operation, self.paths, &names, &self.telling)?;
+        self.choosing.suffix.of_age = are_of_age(&self.keys, sources);
+        if self.choosing.suffix.of_age && sources.len() > 1 {
+            self.keys.format = Some(Format::Age);
+        }
+        let mut route = Route::find(operation, self.paths, &self.choosing.suffix, &self.telling)?;
         route.first().check_stdin(&self.keys.that_read_stdin())?;
         self.writing.check(operation, &route)?;
         self.choosing.check(route.has_tree(), route.has_suffixes())?;

@@ -87,7 +87,7 @@ impl Encrypt {
         let operation = Operation::Encrypt;
         self.choosing.suffix.of_age = self.keys.format == Some(Format::Age);
         let names = self.choosing.suffix.names();
-        let mut route = Route::find(operation, self.paths, &names, &self.telling)?;
+        let mut route = Route::find(operation, self.paths, &self.choosing.suffix, &self.telling)?;
         self.keys.complete()?;
         route.first().check_stdin(&self.keys.that_read_stdin())?;
         let armour = self.keys.openssl.armour(self.keys.format);

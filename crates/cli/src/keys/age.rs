@@ -1,12 +1,14 @@
 //! age's own format: its files have no key of their own, but recipients and identities.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
-use evener::KeyRing;
 use evener::format::Guess;
 use evener::keys::age::FileHeaders;
 use evener::keys::{KeyError, Unlock};
+use evener::program::has_files;
+use evener::{KeyRing, is_wrapped_key};
 
 use super::wrap::{Wrapping, required};
 use super::{KeyPlace, Keyholder, wrapping};
@@ -79,37 +81,67 @@ pub(super) fn opening(
     Ok(KeyRing::new(headers.speaking(keyholder.dialogue()).recipe()))
 }
 
+/// Returns whether sources are age files and trees of such files. Directories without files may be
+/// among several, and files that are named as wrapped keys, but these are keys if they are alone.
+pub(crate) fn are_of_age(options: &OpeningKeys, sources: &[OsString]) -> bool {
+    let is_of_age = |source: &OsString| is_of_age(options, source.as_ref());
+    let is_key = |source: &OsString| is_wrapped_key(source.as_ref());
+    let is_empty = |source: &OsString| {
+        let path = Path::new(source);
+        path.is_dir() && !has_files(path, false, false)
+    };
+    match (sources, options.format) {
+        ([source], _) => is_of_age(source),
+        (_, Some(format)) => format == Format::Age,
+        _ => {
+            sources.iter().any(|source| !is_key(source) && is_of_age(source))
+                && sources.iter().all(|source| is_of_age(source) || is_empty(source))
+        }
+    }
+}
+
 /// Returns whether a source is an age file, or a tree of such files: one without a wrapped key, whose
-/// first file of that name is one. A key always opens files of another format.
+/// first file of that name is one, or one that holds no others. A key always opens files of another
+/// format.
 pub(crate) fn is_of_age(options: &OpeningKeys, source: &Path) -> bool {
     match options.format {
         Some(format) => format == Format::Age,
         None if options.name_a_key() => false,
         None if source.is_dir() => {
-            KeyPlace::in_tree(source).existing().is_empty() && holds_one(source)
+            holds_age_files(source, !KeyPlace::in_tree(source).existing().is_empty())
         }
         None => hints::guess(source) == Some(Guess::Age),
     }
 }
 
-/// Returns whether a tree holds an age file, as far as the first of its entries show.
-fn holds_one(tree: &Path) -> bool {
+/// Returns whether a tree holds an age file, as far as the first of its entries show. Those that are
+/// named as wrapped keys do not count. With `alone`, there may be no other files.
+fn holds_age_files(tree: &Path, alone: bool) -> bool {
     let mut directories = vec![tree.to_owned()];
-    let mut left = MOST_LOOKED_AT;
+    let (mut left, mut has_found) = (MOST_LOOKED_AT, false);
     while let Some(directory) = directories.pop() {
         for entry in fs::read_dir(directory).into_iter().flatten().flatten().take(left) {
             left -= 1;
             let path = entry.path();
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() => directories.push(path),
-                Ok(kind) if kind.is_file() && path.extension().is_some_and(|it| it == "age") => {
-                    return hints::guess(&path) == Some(Guess::Age);
+                Ok(kind) if kind.is_file() => {
+                    let is_named = path.extension().is_some_and(|it| it == "age");
+                    if !is_named && alone {
+                        return false;
+                    }
+                    if is_named && !(alone && is_wrapped_key(&path)) {
+                        has_found = hints::guess(&path) == Some(Guess::Age);
+                        if !(alone && has_found) {
+                            return has_found;
+                        }
+                    }
                 }
                 _ => {}
             }
         }
     }
-    false
+    has_found
 }
 
 fn refuse(given: &[(bool, &str)]) -> Result<(), Trouble> {

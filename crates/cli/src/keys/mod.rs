@@ -22,7 +22,7 @@ use crate::ends::{Head, Place};
 use crate::options::{Format, Identities, OpeningKeys, OpensslOptions, SealingKeys};
 use crate::trouble::{Trouble, shown};
 
-pub(crate) use age::is_of_age;
+pub(crate) use age::{are_of_age, is_of_age};
 pub(crate) use fresh::{FreshKey, WrittenKey};
 pub(crate) use keyholder::Keyholder;
 pub(crate) use openssl::Intent;

@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use evener::format::Guess;
-use evener::keys::{Fingerprint, KeyError, KeyFile, KeyFormat, KeyMaterial};
+use evener::keys::{Fingerprint, KeyError, KeyFile, KeyFormat, KeyMaterial, MalformedKey};
 use evener::wrapped_key_name;
 
 use super::fresh::FreshKey;
@@ -270,6 +270,9 @@ pub(super) fn find(
         }
         refusal = refusal.or(opened.refusal).or(opened.passed_over);
     }
+    if let Some(error @ KeyError::Malformed { reason: MalformedKey::NoKeyInAge, .. }) = &refusal {
+        return Err(Trouble::Usage(format!("{error}; if all are files of age, give --format age")));
+    }
     Err(refusal.map_or_else(
         || {
             let key = wrapped_key_name(None, 1);
@@ -282,10 +285,7 @@ pub(super) fn find(
                 }
             };
             let of_age = first_of_age(source).map_or_else(String::new, |path| {
-                format!(
-                    "; {} is an age file, and alone or in a tree of such files it opens",
-                    shown(&path)
-                )
+                format!("; {} is an age file: --format age opens it", shown(&path))
             });
             Trouble::Usage(format!(
                 "{beside}no wrapped key ({key}) in {}; name the key with --key, where it lies \

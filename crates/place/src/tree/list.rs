@@ -153,11 +153,12 @@ fn look_at(file: &Source, path: &Path, keys: Option<&KeyRing>) -> Result<Listed,
     let beginning = file.beginning(BEGINNING)?;
     let guess = recognise(&beginning);
     let known = keys.and_then(|keys| keys.recipes().find(|recipe| recipe.open(&beginning).is_ok()));
+    let is_of_age = keys.is_some_and(KeyRing::is_of_age);
     let (format, certain, plain_bytes) = match (guess, known) {
         // No other file begins like this by chance.
         (Guess::Key, _) => ("key", true, None),
         _ if is_mount_list_beginning(&beginning) => ("mount-points", true, None),
-        (Guess::Age, _) if has_wrapped_key_name(path) => ("wrapped key", true, None),
+        (Guess::Age, _) if !is_of_age && has_wrapped_key_name(path) => ("wrapped key", true, None),
         (Guess::Age, _) => {
             let geometry = geometry_of_age(file)?;
             ("age", true, geometry.and_then(|geometry| plain_length(&geometry, bytes)))

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use evener_keys::is_wrapped_key_in;
+use evener_keys::{KeyRing, is_wrapped_key_in};
 use rustix::fs::FileType;
 
 use super::around::Around;
@@ -24,15 +24,16 @@ pub struct Total {
     pub bytes: u64,
 }
 
-/// Adds up the files of a tree that an operation would take, and their bytes. It examines each file
-/// once and reads none, so on a disk it takes about as long as `du`; run it on a thread beside the
-/// operation, with the operation's target if there is one. Changes meanwhile make the total a
-/// little wrong.
+/// Adds up the files of a tree that an operation with these keys would take, and their bytes. It
+/// examines each file once and reads none, so on a disk it takes about as long as `du`; run it on a
+/// thread beside the operation, with the operation's target if there is one. Changes meanwhile make
+/// the total a little wrong.
 ///
 /// Returns `None` if the tree can't be read, or if `is_over` says that the total is no longer
 /// needed.
 pub fn measure(
     operation: Operation,
+    keys: &KeyRing,
     source: &Path,
     target: Option<&Path>,
     options: &TreeOptions,
@@ -47,7 +48,7 @@ pub fn measure(
             options,
             selection: &selection,
             around: around.as_ref(),
-            is_of_age: false,
+            is_of_age: keys.is_of_age(),
         },
         is_over,
         linked: HashSet::new(),
