@@ -256,6 +256,10 @@ enum evener_flag
      * Take nothing below directories on other file systems than that of the source.
      */
     EVENER_FLAG_ONE_FILE_SYSTEM = 32768,
+    /**
+     * With `evener_file_key_of_age`, encrypt a file or a pipe to ASCII armor. Reading needs no flag.
+     */
+    EVENER_FLAG_ARMOR = 65536,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -540,7 +544,8 @@ typedef struct evener_options {
      */
     size_t memory;
     /**
-     * Suffix that encrypting appends to a file's name and decrypting removes; NULL for `.enc`.
+     * Suffix that encrypting appends to a file's name and decrypting removes; NULL for `.enc`,
+     * or `.age` with `evener_file_key_of_age`.
      */
     const char *suffix;
     /**
@@ -1002,11 +1007,12 @@ evener_status evener_unseal(const struct evener_file_key *key,
                             size_t *written);
 
 /**
- * Encrypts a file or a tree.
+ * Encrypts a file, a tree or a pipe.
  *
  * A tree goes to a tree: the same relative names with the suffix. A file goes to the file
  * `target`, or into the directory `target` under its name with the suffix. An output has no name
- * until it is complete. `options` may be NULL.
+ * until it is complete. `options` may be NULL. A FIFO, a device or `/dev/fd/N`, on either side, is
+ * read or written from beginning to end; plaintext comes out of it once its chunks are authenticated.
  *
  * If files fail, they are listed in the report, all others are done, and the status is
  * `EVENER_STATUS_INCOMPLETE`. `report` gets the report whatever the status: that of an operation

@@ -6,7 +6,7 @@ use facade::keys::age::{FileHeaders, Identity, Recipient};
 use facade::keys::{
     self, CobblestoneSuite, KeyFormat, KeyMaterial, NoUnlock, Passphrase, UnknownKeyFormat, Unlock,
 };
-use facade::{Key, KeyRing};
+use facade::{Key, KeyRing, SealedNames};
 
 use crate::status::{Status, Trouble};
 
@@ -65,6 +65,15 @@ impl FileKeyHandle {
         let recipients = recipients.collect::<Result<_, _>>()?;
         let Opener { passphrase, identities } = Opener::of(passphrase, identities)?;
         Ok(FileKeyHandle(Content::Age { recipients, identities, passphrase }))
+    }
+
+    pub(crate) fn is_of_age(&self) -> bool {
+        matches!(self.0, Content::Age { .. })
+    }
+
+    /// The usual names of its files.
+    pub(crate) fn names(&self) -> SealedNames {
+        if self.is_of_age() { SealedNames::of_age() } else { SealedNames::default() }
     }
 
     pub(crate) fn save(&self, path: &Path) -> Result<(), Trouble> {

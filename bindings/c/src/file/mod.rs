@@ -3,6 +3,7 @@
 mod buffer;
 mod key;
 mod options;
+mod pipe;
 mod report;
 pub(crate) mod sys;
 mod watched;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use facade::gate::{Discipline, GateOptions, Turns};
-use facade::{Evener, Existing, KeyRing, Options, SealedNames, Update};
+use facade::{Base64, Evener, Existing, KeyRing, Options, SealedNames, StreamOptions, Update};
 
 use super::watched::ProgressFacts;
 use crate::status::Trouble;
@@ -25,7 +25,8 @@ pub struct FileOptions {
     pub workers: usize,
     /// Memory limit for the buffers of all workers, in bytes; 0 for 64 MiB.
     pub memory: usize,
-    /// Suffix that encrypting appends to a file's name and decrypting removes; NULL for `.enc`.
+    /// Suffix that encrypting appends to a file's name and decrypting removes; NULL for `.enc`,
+    /// or `.age` with `evener_file_key_of_age`.
     pub suffix: *const c_char,
     /// Context that files are bound to, the same in both directions; NULL for none.
     pub context: *const u8,
@@ -105,6 +106,8 @@ pub enum Flag {
     InsecureModes = 16384,
     /// Take nothing below directories on other file systems than that of the source.
     OneFileSystem = 32768,
+    /// With `evener_file_key_of_age`, encrypt a file or a pipe to ASCII armor. Reading needs no flag.
+    Armor = 65536,
 }
 
 /// Called with the progress of an operation, on the thread that called the operation: before it
@@ -131,14 +134,18 @@ pub(crate) struct Wishes<'a> {
 }
 
 impl Wishes<'_> {
-    pub(crate) fn evener(&self, keys: KeyRing) -> Result<Evener, Trouble> {
+    /// The names of encrypted files, where a key's usual suffix is `usual`.
+    pub(crate) fn names(&self, usual: SealedNames) -> Result<SealedNames, Trouble> {
+        let names = self.suffix.map_or(Ok(usual), SealedNames::new);
+        names.map_err(|error| Trouble::argument(error.to_string()))
+    }
+
+    pub(crate) fn evener(&self, keys: KeyRing, names: SealedNames) -> Result<Evener, Trouble> {
         let all = FLAGS.iter().map(|(flag, _)| flag).chain(&OF_EXISTING);
-        let all = all.fold(0, |all, flag| all | *flag as u32);
+        let all = all.fold(Flag::Armor as u32, |all, flag| all | *flag as u32);
         if self.flags & !all != 0 {
             return Err(Trouble::argument(format!("unknown flags {:#x}", self.flags & !all)));
         }
-        let names = self.suffix.map(SealedNames::new).transpose();
-        let names = names.map_err(|error| Trouble::argument(error.to_string()))?;
         let max_cpu = match self.max_cpu {
             0 => None,
             1..=100 => Some(self.max_cpu as u8),
@@ -152,7 +159,7 @@ impl Wishes<'_> {
             if self.memory > 0 {
                 options.run.memory = self.memory;
             }
-            options.tree.names = names.unwrap_or_default();
+            options.tree.names = names;
             for (flag, option) in FLAGS {
                 *option(options) = self.has(*flag);
             }
@@ -174,7 +181,21 @@ impl Wishes<'_> {
         }
     }
 
-    fn has(&self, flag: Flag) -> bool {
+    /// The options of a pipe, or the reason why the flags are none of a pipe's.
+    pub(crate) fn stream(&self) -> Result<StreamOptions, &'static str> {
+        if OF_FILES.iter().any(|flag| self.has(*flag)) {
+            return Err(NO_FILE);
+        }
+        Ok(StreamOptions {
+            overwrite: self.has(Flag::Overwrite),
+            durable: self.has(Flag::Durable),
+            insecure_modes: self.has(Flag::InsecureModes),
+            base64: self.has(Flag::Armor).then_some(Base64::Armour),
+            ..StreamOptions::default()
+        })
+    }
+
+    pub(crate) fn has(&self, flag: Flag) -> bool {
         self.flags & flag as u32 != 0
     }
 
@@ -210,6 +231,12 @@ const ONE_OF_BOTH: &str = "to resume is to leave complete outputs as they are, t
 
 const NO_COMPARISON: &str =
     "only an update compares times of change, so only there they can be ignored";
+
+/// The flags that need files on both sides, whose lengths and times can be compared.
+const OF_FILES: [Flag; 5] =
+    [Flag::Resume, Flag::Update, Flag::IgnoreCtime, Flag::RemoveSource, Flag::DryRun];
+
+const NO_FILE: &str = "a pipe, or ASCII armor, can't be resumed, updated, removed or tried";
 
 /// The field of the options for a flag.
 type Place = fn(&mut Options) -> &mut bool;

@@ -9,6 +9,7 @@ use facade::program::shown;
 use facade::{Control, Operation};
 
 use super::options::Wishes;
+use super::pipe::{ends, is_piped};
 use super::report::Outcome;
 use super::watched::{ProgressFacts, watched};
 use super::{FailureFacts, FileKeyHandle, FileOptions, ReportHandle, Summary};
@@ -207,11 +208,12 @@ pub unsafe extern "C" fn evener_unseal(
     })
 }
 
-/// Encrypts a file or a tree.
+/// Encrypts a file, a tree or a pipe.
 ///
 /// A tree goes to a tree: the same relative names with the suffix. A file goes to the file
 /// `target`, or into the directory `target` under its name with the suffix. An output has no name
-/// until it is complete. `options` may be NULL.
+/// until it is complete. `options` may be NULL. A FIFO, a device or `/dev/fd/N`, on either side, is
+/// read or written from beginning to end; plaintext comes out of it once its chunks are authenticated.
 ///
 /// If files fail, they are listed in the report, all others are done, and the status is
 /// `EVENER_STATUS_INCOMPLETE`. `report` gets the report whatever the status: that of an operation
@@ -347,15 +349,31 @@ unsafe fn process(
         Some(options) => unsafe { wishes(options) }?,
     };
     let control = Arc::new(Control::default());
-    let evener = wishes.evener(given(key, "key")?.key_ring(wishes.context)?)?;
+    let key = given(key, "key")?;
+    let names = wishes.names(key.names())?;
+    let evener = wishes.evener(key.key_ring(wishes.context)?, names.clone())?;
     let contradictory = |reason| Trouble::new(Status::File, format!("{}: {reason}", shown(source)));
     let existing = wishes.existing().map_err(contradictory)?;
+    let pipe = match is_piped(operation, key, &wishes, source)? {
+        true => Some((
+            ends(operation, &names, source, target)?,
+            wishes.stream().map_err(contradictory)?,
+        )),
+        false => None,
+    };
     let evener = evener.with_options(|options| {
         options.run.control = Arc::clone(&control);
         options.tree.existing = existing;
     });
-    let operate =
-        || Outcome::of(operation, source, &control, || evener.process(operation, source, target));
+    let operate = || {
+        Outcome::of(operation, source, &control, || match pipe {
+            None => evener.process(operation, source, target),
+            Some(((from, to), stream)) => {
+                let evener = evener.with_options(|options| options.stream = stream);
+                evener.process_stream(operation, from, to)
+            }
+        })
+    };
     let Outcome { report, verdict } =
         match options.and_then(|given| Some((given.progress?, given.user_data))) {
             Some((progress, user_data)) => {

@@ -133,12 +133,56 @@ static void age_files_have_no_key(const char *directory)
     OK(evener_file_key_of_age(recipient, NULL, 0, NULL, &key));
     write_file(in(directory, "for-age"), "a letter");
     OK(evener_encrypt_path(key, in(directory, "for-age"), in(directory, "for-age.age"), NULL, NULL));
+    evener_options options = {sizeof options};
+    options.flags = EVENER_FLAG_ARMOR;
+    OK(evener_encrypt_path(key, in(directory, "for-age"), in(directory, "armored"), &options, NULL));
+    CHECK(mkdir(in(directory, "age-tree"), 0700) == 0);
+    write_file(in(directory, "age-tree/one"), "a letter");
+    EXPECT(EVENER_STATUS_INVALID_ARGUMENT,
+           evener_encrypt_path(key, in(directory, "age-tree"), in(directory, "age-sealed"), &options,
+                               NULL));
+    OK(evener_encrypt_path(key, in(directory, "age-tree"), in(directory, "age-sealed"), NULL, NULL));
+    options.flags |= EVENER_FLAG_UPDATE;
+    EXPECT(EVENER_STATUS_FILE,
+           evener_encrypt_path(key, in(directory, "for-age"), in(directory, "armored"), &options,
+                               NULL));
     EXPECT(EVENER_STATUS_INVALID_ARGUMENT, evener_file_key_save(key, in(directory, "age.key")));
     evener_file_key_free(key);
     OK(evener_file_key_of_age(NULL, NULL, 0, in(directory, "age-identity"), &key));
     OK(evener_decrypt_path(key, in(directory, "for-age.age"), in(directory, "from-age"), NULL, NULL));
+    check_file(in(directory, "from-age"), "a letter");
+    OK(evener_verify_path(key, in(directory, "armored"), NULL, NULL));
+    OK(evener_decrypt_path(key, in(directory, "armored"), in(directory, "unarmored"), NULL, NULL));
+    check_file(in(directory, "unarmored"), "a letter");
+    OK(evener_decrypt_path(key, in(directory, "age-sealed/one.age"), in(directory, "from-tree"), NULL,
+                           NULL));
+    check_file(in(directory, "from-tree"), "a letter");
     evener_file_key_free(key);
     EXPECT(EVENER_STATUS_KEY_FILE, evener_file_key_of_age("age1nobody", NULL, 0, NULL, &key));
+}
+
+/* Encrypts a pipe, which ends once this process has closed it, into a directory. */
+static void a_pipe_is_read_to_its_end(const char *directory)
+{
+    int ends[2];
+    char source[64];
+    evener_file_key *key;
+    OK(evener_file_key_generate(NULL, &key));
+    CHECK(pipe(ends) == 0 && write(ends[1], "a letter", 8) == 8 && close(ends[1]) == 0);
+    snprintf(source, sizeof source, "/dev/fd/%d", ends[0]);
+    OK(evener_encrypt_path(key, source, in(directory, "piped"), NULL, NULL));
+    CHECK(close(ends[0]) == 0);
+    CHECK(pipe(ends) == 0);
+    snprintf(source, sizeof source, "/dev/fd/%d", ends[1]);
+    OK(evener_decrypt_path(key, in(directory, "piped"), source, NULL, NULL));
+    char read_back[9] = {0};
+    CHECK(read(ends[0], read_back, 8) == 8 && strcmp(read_back, "a letter") == 0);
+    CHECK(close(ends[0]) == 0 && close(ends[1]) == 0);
+    evener_options options = {sizeof options};
+    options.flags = EVENER_FLAG_ARMOR;
+    EXPECT(EVENER_STATUS_INVALID_ARGUMENT,
+           evener_encrypt_path(key, in(directory, "piped"), in(directory, "not"), &options, NULL));
+    evener_file_key_free(key);
 }
 
 struct told {
@@ -355,6 +399,7 @@ void test_files(const char *directory)
 {
     keys_are_made_kept_and_read(directory);
     age_files_have_no_key(directory);
+    a_pipe_is_read_to_its_end(directory);
     a_passphrase_opens_keys_and_identities(directory);
     a_tree_comes_back(directory);
     a_buffer_comes_back();
