@@ -18,12 +18,15 @@ import java.util.Objects;
 import java.util.function.Predicate;
 
 /**
- * Encrypts, decrypts and verifies files and trees with all workers at once.
+ * Encrypts, decrypts and verifies files, trees and pipes with all workers at once.
  *
  * <p>A tree goes to a tree: the same relative names with the suffix. A file goes to a file, or
  * into a directory. An output has no name until it is complete, and nothing that is not
  * authentic gets a name. If files fail, all others are done, and an {@link EvenerException} says
  * so; its {@link EvenerException#report report} lists them.
+ *
+ * <p>A FIFO, a device or {@code /dev/fd/N}, on either side, is read or written from beginning to end.
+ * Out of a FIFO comes only plaintext whose chunks were authenticated, before the rest is read.
  *
  * {@snippet :
  * FileEncryption encryption = new FileEncryption(key);
@@ -103,7 +106,10 @@ public final class FileEncryption {
         return this;
     }
 
-    /** Sets what encrypting appends to names and decrypting strips; otherwise {@code .enc}. */
+    /**
+     * Sets what encrypting appends to names and decrypting strips; otherwise {@code .enc}, or {@code
+     * .age} with {@link FileKey#ofAge}.
+     */
     public FileEncryption suffix(String suffix) {
         this.suffix = suffix;
         return this;
@@ -135,7 +141,7 @@ public final class FileEncryption {
     }
 
     /**
-     * Encrypts a file or a tree.
+     * Encrypts a file, a tree or a pipe.
      *
      * @throws EvenerException if not everything was done. {@link Status#INCOMPLETE}: files failed, or
      *     may be wrong; {@link Status#CANCELLED}: the listener stopped it. Any other status: it
@@ -147,7 +153,7 @@ public final class FileEncryption {
     }
 
     /**
-     * Decrypts a file or a tree.
+     * Decrypts a file, a tree or a pipe.
      *
      * @throws EvenerException as {@link #encrypt} does
      */
@@ -156,7 +162,7 @@ public final class FileEncryption {
     }
 
     /**
-     * Authenticates everything in a file or a tree and writes nothing.
+     * Authenticates everything in a file, a tree or a pipe and writes nothing.
      *
      * @throws EvenerException as {@link #encrypt} does, if any file is not authentic
      */

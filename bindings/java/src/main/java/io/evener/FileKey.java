@@ -7,6 +7,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.function.Consumer;
 
 /** A key for files, outside of the heap. Closing it wipes it. */
@@ -53,25 +54,55 @@ public final class FileKey implements AutoCloseable {
     public static FileKey load(Path path, byte[] passphrase, Path identities) {
         try (Arena call = Arena.ofConfined()) {
             MemorySegment file = call.allocateFrom(path.toString());
-            MemorySegment opener =
-                    Native.text(call, identities == null ? null : identities.toString());
-            MemorySegment phrase =
-                    passphrase == null ? MemorySegment.NULL : secret(call, passphrase);
-            long length = passphrase == null ? 0 : passphrase.length;
-            try {
-                return new FileKey(
-                        place ->
-                                Native.check(
-                                        Native.FILE_KEY_LOAD,
-                                        file,
-                                        phrase,
-                                        length,
-                                        opener,
-                                        place));
-            } finally {
-                if (passphrase != null) {
-                    phrase.fill((byte) 0);
-                }
+            return opened(call, Native.FILE_KEY_LOAD, file, passphrase, identities);
+        }
+    }
+
+    /**
+     * Takes the place of a key for age's own files, which have none and which the programs {@code
+     * age} and {@code rage} read and write too. Closing it wipes the identities and the passphrase. It
+     * can't be saved, and takes no {@link FileEncryption#context}; its files end in {@code .age}.
+     *
+     * {@snippet :
+     * try (FileKey key = FileKey.ofAge(List.of("age1..."), null, null)) {
+     *     new FileEncryption(key).encrypt(photos, sealed);
+     * }
+     * try (FileKey key = FileKey.ofAge(List.of(), null, Path.of("identity.txt"))) {
+     *     new FileEncryption(key).decrypt(sealed, restored);
+     * }
+     * }
+     *
+     * @param recipients for whom it encrypts: {@code age1...}, or SSH keys
+     * @param passphrase decrypts, and opens an encrypted identity. Without recipients it encrypts
+     *     too, but no trees, since age takes a second for each file. Null for none
+     * @param identities decrypts: a file of identities or an SSH key; null for none
+     * @throws EvenerException if a recipient or the identities can't be read
+     */
+    public static FileKey ofAge(List<String> recipients, byte[] passphrase, Path identities) {
+        try (Arena call = Arena.ofConfined()) {
+            MemorySegment lines = call.allocateFrom(String.join("\n", recipients));
+            return opened(call, Native.FILE_KEY_OF_AGE, lines, passphrase, identities);
+        }
+    }
+
+    /** Calls a function that takes a text, a passphrase and a file of identities. */
+    private static FileKey opened(
+            Arena call,
+            MethodHandle function,
+            MemorySegment text,
+            byte[] passphrase,
+            Path identities) {
+        MemorySegment opener =
+                Native.text(call, identities == null ? null : identities.toString());
+        MemorySegment phrase =
+                passphrase == null ? MemorySegment.NULL : secret(call, passphrase);
+        long length = passphrase == null ? 0 : passphrase.length;
+        try {
+            return new FileKey(
+                    place -> Native.check(function, text, phrase, length, opener, place));
+        } finally {
+            if (passphrase != null) {
+                phrase.fill((byte) 0);
             }
         }
     }
@@ -86,7 +117,7 @@ public final class FileKey implements AutoCloseable {
         }
     }
 
-    /** How many bytes {@link #seal} makes of so many. */
+    /** How many bytes {@link #seal} makes of so many; with age, the most. */
     public long sealedLength(long length) {
         try (Arena call = Arena.ofConfined()) {
             MemorySegment place = call.allocate(JAVA_LONG);
@@ -100,7 +131,7 @@ public final class FileKey implements AutoCloseable {
      * chunks.
      * Both buffers are native segments.
      *
-     * @return how many bytes were written, {@link #sealedLength}
+     * @return how many bytes were written: {@link #sealedLength}, with age perhaps fewer
      */
     public long seal(Pool pool, byte[] context, MemorySegment plain, MemorySegment sealed) {
         return process(Native.SEAL, pool, context, plain, sealed);

@@ -50,7 +50,12 @@ public enum FileOption {
      */
     INSECURE_MODES,
     /** Take nothing below directories on other file systems than that of the source. */
-    ONE_FILE_SYSTEM;
+    ONE_FILE_SYSTEM,
+    /**
+     * With {@link FileKey#ofAge}, encrypt a file or a pipe to ASCII armor. Reading needs no option. Not
+     * with {@link #RESUME}, {@link #UPDATE}, {@link #REMOVE_SOURCE} or {@link #DRY_RUN}.
+     */
+    ARMOR;
 
     int flag() {
         return 1 << ordinal();

@@ -92,6 +92,8 @@ final class Native {
             call("evener_file_key_from_bytes", ADDRESS, JAVA_LONG, ADDRESS);
     static final MethodHandle FILE_KEY_LOAD =
             call("evener_file_key_load", ADDRESS, ADDRESS, JAVA_LONG, ADDRESS, ADDRESS);
+    static final MethodHandle FILE_KEY_OF_AGE =
+            call("evener_file_key_of_age", ADDRESS, ADDRESS, JAVA_LONG, ADDRESS, ADDRESS);
     static final MethodHandle FILE_KEY_SAVE = call("evener_file_key_save", ADDRESS, ADDRESS);
     static final MethodHandle FILE_KEY_FREE = free("evener_file_key_free");
 

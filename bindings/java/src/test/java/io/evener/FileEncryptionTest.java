@@ -138,7 +138,7 @@ class FileEncryptionTest {
     }
 
     /** An SSH key under the passphrase "open sesame". */
-    private static final String SSH_IDENTITY =
+    static final String SSH_IDENTITY =
             """
             -----BEGIN OPENSSH PRIVATE KEY-----
             b3BlbnNzaC1rZXktdjEAAAAACmFlczI1Ni1jdHIAAAAGYmNyeXB0AAAAGAAAABBOEc2en+
