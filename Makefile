@@ -28,11 +28,14 @@ test:
 	done; scripts/list-skipped; cat "$$EVENER_TIMES"; exit $$status
 
 # A million random messages through every kernel, against OpenSSL and against the standard, and
-# two hundred thousand batches through the GPU's. And the demo, as a new machine builds it.
+# two hundred thousand batches through the GPU's. A hundred thousand damaged files of age, and two
+# thousand that are exchanged with other programs. And the demo, as a new machine builds it.
 test-nightly: needs
 	EVENER_LANES_MESSAGES=1000000 cargo test --locked --release -p evener-lanes --tests
 	EVENER_LANES_MESSAGES=1000000 cargo test --locked --release -p evener-engines --lib lanes::
 	EVENER_GPU_BATCHES=200000 cargo test --locked --release -p evener-gpu --lib
+	EVENER_AGE_DAMAGES=100000 cargo test --locked --release -p evener --test age_damage -- --nocapture
+	tests/nightly/age-exchanges
 	tests/check-demo --cold
 
 # Everything on the boards' processors, under emulation.
