@@ -152,9 +152,11 @@ fn disturb_all(event: Event, step: usize) {
             disturb(operation, "cobblestone-256", workers, event, step);
         }
     }
-    // Chained when it encrypts, and padded.
+    // Chained when it encrypts, and padded; and with a header that takes an exchange of keys.
     for operation in [Operation::Encrypt, Operation::Decrypt] {
-        disturb(operation, "openssl aes-256-cbc", (MIXED, PolicyName::Pull), event, step);
+        for keys in ["openssl aes-256-cbc", "age"] {
+            disturb(operation, keys, (MIXED, PolicyName::Pull), event, step);
+        }
     }
 }
 
@@ -170,25 +172,36 @@ fn without_an_engine_from_every_batch_on() {
 
 #[test]
 fn streams_that_are_stopped_or_lose_their_engines_get_no_name() {
-    let scene = Scene::new(Operation::Encrypt, "cobblestone-256", Flags::default(), fill);
-    let keys = key_ring("cobblestone-256");
+    for operation in [Operation::Encrypt, Operation::Decrypt] {
+        for keys in ["cobblestone-256", "age"] {
+            disturb_stream(operation, keys);
+        }
+    }
+}
+
+fn disturb_stream(operation: Operation, keys: &'static str) {
+    let scene = Scene::new(operation, keys, Flags::default(), fill);
+    let ring = key_ring(keys);
+    let source = fs::read_dir(scene.source()).unwrap().map(|entry| entry.unwrap().path());
+    let source = source.max_by_key(|path| fs::metadata(path).unwrap().len()).unwrap();
     let target = scene.source().with_file_name("stream");
     for event in [Event::Stop, Event::Fail] {
         for at in 0.. {
+            let what = format!("{operation:?} {keys} {event:?} at {at}");
             let control = Arc::default();
             let plot = Arc::new(Plot { event, at, batches: AtomicU64::new(0), control });
             let options = options(MIXED, PolicyName::Pull, &plot, Flags::default());
-            let source = StreamSource::File(scene.source().join("large-2"));
+            let from = StreamSource::File(source.clone());
             let to = StreamTarget::File(target.clone());
-            let report = process_stream(Operation::Encrypt, &keys, source, to, &options).unwrap();
-            assert_eq!(u64::from(target.exists()), report.files, "{event:?} at {at}");
+            let report = process_stream(operation, &ring, from, to, &options).unwrap();
+            assert_eq!(u64::from(target.exists()), report.files, "{what}");
             if plot.batches.load(Ordering::SeqCst) <= at {
-                assert!(report.is_success());
+                assert!(report.is_success(), "{what}");
                 fs::remove_file(&target).unwrap();
                 break;
             }
-            assert!(!report.is_success(), "{event:?} at {at}");
-            assert!(report.files == 0, "{event:?} at {at}");
+            assert!(!report.is_success(), "{what}");
+            assert!(report.files == 0, "{what}");
         }
     }
 }

@@ -121,3 +121,17 @@ fn outputs_with_owners() {
     kill_often(Operation::Encrypt, "cobblestone-256", owned, true, 8);
     kill_often(Operation::Decrypt, "cobblestone-256", owned, true, 8);
 }
+
+/// Each has its own header, and a file key that no other run knows.
+#[test]
+fn files_of_age() {
+    let replacing = Flags { overwrite: true, ..FRESH };
+    let updating = Flags { update: true, ..FRESH };
+    let moving = Flags { remove_source: true, ..FRESH };
+    kill_often(Operation::Encrypt, "age", FRESH, true, 8);
+    kill_often(Operation::Decrypt, "age", FRESH, false, 8);
+    kill_often(Operation::Encrypt, "age", replacing, false, 6);
+    kill_often(Operation::Decrypt, "age", updating, true, 6);
+    kill_often(Operation::Encrypt, "age", moving, true, 8);
+    kill_often(Operation::Decrypt, "age", moving, false, 6);
+}

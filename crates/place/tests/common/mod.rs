@@ -17,6 +17,7 @@ use std::sync::Arc;
 use evener_core::{Cipher, Engine, Iv, Key};
 use evener_format::{CobblestoneSuite, Digest, HkdfHash, OpensslSecret, Recipe, TinkKey};
 use evener_keys::age::{FileHeaders, Identity};
+use evener_keys::{NoUnlock, create};
 use evener_place::{
     Existing, Failure, KeyRing, Operation, OperationError, Report, RunSettings, StreamOptions,
     StreamSource, StreamTarget, TransferOptions, TreeOptions,
@@ -104,7 +105,7 @@ pub fn every_key_ring() -> Vec<(String, KeyRing)> {
     let key = Key::new(&[9; 16]).unwrap();
     let recipe = Recipe::cobblestone(CobblestoneSuite::Aes128Gcm, &key, b"").unwrap();
     rings.push(("cobblestone-128".to_owned(), KeyRing::new(recipe)));
-    rings.push(("age".to_owned(), age()));
+    rings.push(("age".to_owned(), age_with(same_identity())));
     rings.push(("tink".to_owned(), KeyRing::new(tink(1, 4096)).with(tink(2, 1 << 20))));
     for cipher in [Cipher::Aes256Cbc, Cipher::Aes128Ctr, Cipher::BfCbc] {
         let passphrase = OpensslSecret::Passphrase {
@@ -124,10 +125,22 @@ pub fn every_key_ring() -> Vec<(String, KeyRing)> {
 
 /// A key ring that encrypts to a fresh identity and opens with it.
 pub fn age() -> KeyRing {
-    let identity = Identity::generate();
+    age_with(Identity::generate())
+}
+
+fn age_with(identity: Identity) -> KeyRing {
     let recipients = identity.recipient().into_iter().collect();
     let headers = FileHeaders::opened_by(vec![identity], None);
     KeyRing::new(headers.for_recipients(recipients).unwrap().recipe())
+}
+
+/// An identity that a killed process and the next one have.
+fn same_identity() -> Identity {
+    let home = home();
+    let path = home.path().join("identity");
+    let text = b"AGE-SECRET-KEY-1AVAUC2SN5XMEYHPEUW5REVFPLFSNGUTU3Z8ELL050JTS9UC03J7SK8M0KD";
+    create(&path, text).unwrap();
+    Identity::read_file(&path, &NoUnlock).unwrap().remove(0)
 }
 
 pub fn tink(seed: u8, segment_length: u32) -> Recipe {
