@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::{Fixture, gentle_signals, has};
+use common::{Fixture, RECIPIENT, gentle_signals, has};
 use rustix::process::{Pid, Signal, kill_process};
 
 fn send(child: &Child, signal: Signal) {
@@ -140,6 +140,10 @@ fn a_file_that_claims_to_be_huge_fails_at_once() {
     }
 }
 
+/// The options of a key, which encrypt and which decrypt.
+const WITH_KEY: [&[&str]; 2] = [&["-k", "my.key"]; 2];
+const OF_AGE: [&[&str]; 2] = [&["--format", "age", "-r", RECIPIENT], &["-i", "identity"]];
+
 #[test]
 fn interrupted_at_random_no_file_is_half_there() {
     let fixture = Fixture::new();
@@ -150,18 +154,26 @@ fn interrupted_at_random_no_file_is_half_there() {
         let content = vec![number as u8; sizes(number)];
         fs::write(fixture.path(&format!("plain/{number}")), content).unwrap();
     }
+    interrupt_at_random(&fixture, WITH_KEY, 20);
+    interrupt_at_random(&fixture, OF_AGE, 12);
+}
+
+fn interrupt_at_random(fixture: &Fixture, [encrypts, opens]: [&[&str]; 2], rounds: usize) {
+    let _ = fs::remove_dir_all(fixture.path("sealed"));
     let begun = Instant::now();
-    fixture.expect(0, &["encrypt", "-q", "-k", "my.key", "plain", "sealed"]);
+    fixture.expect(0, &[&["encrypt", "-q"], encrypts, &["plain", "sealed"]].concat());
     let whole = begun.elapsed();
     let policies = ["pull", "adaptive"];
     let mut interrupted = 0;
-    for round in 0..20 {
-        let (operation, from, to) =
-            if round % 2 == 0 { ("encrypt", "plain", "out") } else { ("decrypt", "sealed", "out") };
-        let like = if round % 2 == 0 { "sealed" } else { "plain" };
+    for round in 0..rounds {
+        let (operation, keys, from) = match round % 2 {
+            0 => ("encrypt", encrypts, "plain"),
+            _ => ("decrypt", opens, "sealed"),
+        };
         let _ = fs::remove_dir_all(fixture.path("out"));
         let policy = policies[round / 2 % policies.len()];
-        let arguments = [operation, "-k", "my.key", "-j", "3", "--policy", policy, from, to];
+        let arguments =
+            [&[operation], keys, &["-j", "3", "--policy", policy, from, "out"]].concat();
         let mut command = fixture.command(&arguments);
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         sleep(whole.mul_f64((round as f64 * 0.618_034).fract()));
@@ -173,9 +185,17 @@ fn interrupted_at_random_no_file_is_half_there() {
         assert!(matches!(status, Some(0 | 130) | None), "{arguments:?}: {messages}");
         interrupted += usize::from(status == Some(130));
         let names = if fixture.path("out").exists() { fixture.names("out") } else { Vec::new() };
-        for name in &names {
-            let length = |tree: &str| fs::metadata(fixture.path(tree).join(name)).unwrap().len();
-            assert_eq!(length("out"), length(like), "{arguments:?}: {name} is half there");
+        match operation {
+            "encrypt" if names.is_empty() => {}
+            "encrypt" => {
+                fixture.expect(0, &[&["verify", "-q"], opens, &["out"]].concat());
+            }
+            _ => {
+                for name in &names {
+                    let read = |tree: &str| fs::read(fixture.path(tree).join(name)).unwrap();
+                    assert!(read("out") == read("plain"), "{arguments:?}: {name} is half there");
+                }
+            }
         }
         // Before its work, the program has nothing to count.
         let had_begun = !messages.is_empty() && messages != "evener: interrupted\n";
@@ -185,6 +205,44 @@ fn interrupted_at_random_no_file_is_half_there() {
         }
     }
     assert!(interrupted > 0);
+}
+
+#[test]
+fn a_file_or_pipe_that_was_killed_at_random_has_no_name() {
+    let fixture = Fixture::new();
+    fs::write(fixture.path("plain"), vec![7; 20_000_000]).unwrap();
+    for [encrypts, opens] in [WITH_KEY, OF_AGE] {
+        let _ = fs::remove_file(fixture.path("sealed"));
+        let begun = Instant::now();
+        fixture.expect(0, &[&["encrypt", "-q"], encrypts, &["plain", "sealed"]].concat());
+        let whole = begun.elapsed();
+        let mut killed = 0;
+        for round in 0..12 {
+            let _ = fs::remove_file(fixture.path("out"));
+            let (operation, keys, from) = match round % 2 {
+                0 => ("encrypt", encrypts, "plain"),
+                _ => ("decrypt", opens, "sealed"),
+            };
+            let source = if round % 4 < 2 { from } else { "-" };
+            let arguments = [&[operation, "-q"], keys, &[source, "out"]].concat();
+            let mut command = fixture.command(&arguments);
+            command.stdin(File::open(fixture.path(from)).unwrap());
+            let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+            sleep(whole.mul_f64((f64::from(round) * 0.618_034).fract()));
+            let _ = child.kill();
+            killed += u32::from(child.wait().unwrap().signal() == Some(9));
+            if !fixture.path("out").exists() {
+                continue;
+            }
+            if operation == "encrypt" {
+                fixture.expect(0, &[&["verify", "-q"], opens, &["out"]].concat());
+            } else {
+                let read = |name: &str| fs::read(fixture.path(name)).unwrap();
+                assert!(read("out") == read("plain"), "{arguments:?}: it is half there");
+            }
+        }
+        assert!(killed > 0, "every run was over before it was killed");
+    }
 }
 
 #[test]
