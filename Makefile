@@ -1,6 +1,6 @@
 # What can be done with this checkout. `make test` is what CI runs.
 
-.PHONY: build build-lab demo test test-nightly test-boards needs build-needs fmt clippy documentation unit-tests dependencies checks bench-tree bench-default bench-threads bench-module bench-tls peers testbed bench-testbed bench-boards bench-processes install install-lab install-c install-tls deb rpm deb-boards check-packages fuzz
+.PHONY: build build-lab demo test test-nightly test-boards needs build-needs fmt clippy documentation unit-tests dependencies checks bench-tree bench-default bench-age bench-threads bench-module bench-tls peers testbed bench-testbed bench-boards bench-processes install install-lab install-c install-tls deb rpm deb-boards check-packages fuzz
 
 # Checks of the whole program, each a script that ends with a status; added to `make test`.
 CHECKS := $(sort $(wildcard tests/check-*))
@@ -79,6 +79,10 @@ bench-tree: build-lab
 # What the default is worth beside the choices that it is made of: for changes to policies.
 bench-default: build-lab
 	scripts/bench-default
+
+# Files, trees and pipes of age beside age, rage, Cobblestone and cp.
+bench-age: build
+	scripts/bench-age
 
 bench-threads: build-lab
 	target/release/evener-lab bench threads --svg target/bench-threads.svg
