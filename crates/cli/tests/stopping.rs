@@ -155,7 +155,7 @@ fn interrupted_at_random_no_file_is_half_there() {
         fs::write(fixture.path(&format!("plain/{number}")), content).unwrap();
     }
     interrupt_at_random(&fixture, WITH_KEY, 20);
-    interrupt_at_random(&fixture, OF_AGE, 12);
+    interrupt_at_random(&fixture, OF_AGE, 8);
 }
 
 fn interrupt_at_random(fixture: &Fixture, [encrypts, opens]: [&[&str]; 2], rounds: usize) {
@@ -210,7 +210,7 @@ fn interrupt_at_random(fixture: &Fixture, [encrypts, opens]: [&[&str]; 2], round
 #[test]
 fn a_file_or_pipe_that_was_killed_at_random_has_no_name() {
     let fixture = Fixture::new();
-    fs::write(fixture.path("plain"), vec![7; 20_000_000]).unwrap();
+    fs::write(fixture.path("plain"), vec![7; 10_000_000]).unwrap();
     for [encrypts, opens] in [WITH_KEY, OF_AGE] {
         let _ = fs::remove_file(fixture.path("sealed"));
         let begun = Instant::now();

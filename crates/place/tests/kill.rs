@@ -128,10 +128,10 @@ fn files_of_age() {
     let replacing = Flags { overwrite: true, ..FRESH };
     let updating = Flags { update: true, ..FRESH };
     let moving = Flags { remove_source: true, ..FRESH };
-    kill_often(Operation::Encrypt, "age", FRESH, true, 8);
-    kill_often(Operation::Decrypt, "age", FRESH, false, 8);
-    kill_often(Operation::Encrypt, "age", replacing, false, 6);
-    kill_often(Operation::Decrypt, "age", updating, true, 6);
-    kill_often(Operation::Encrypt, "age", moving, true, 8);
-    kill_often(Operation::Decrypt, "age", moving, false, 6);
+    kill_often(Operation::Encrypt, "age", FRESH, true, 6);
+    kill_often(Operation::Decrypt, "age", FRESH, false, 6);
+    kill_often(Operation::Encrypt, "age", replacing, false, 4);
+    kill_often(Operation::Decrypt, "age", updating, true, 4);
+    kill_often(Operation::Encrypt, "age", moving, true, 6);
+    kill_often(Operation::Decrypt, "age", moving, false, 4);
 }
