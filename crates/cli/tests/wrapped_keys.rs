@@ -138,6 +138,36 @@ fn a_planted_key_is_never_encrypted_with() {
 }
 
 #[test]
+fn content_that_the_passphrase_encrypts_is_no_key() {
+    let fixture = Fixture::new();
+    fixture.secret("passphrase", "correct horse battery staple\n");
+    fixture.expect(0, &["keygen", "-o", "stranger.key"]);
+    let by_passphrase = ["--passphrase-file", "passphrase"];
+    let as_age = [&["encrypt", "--format", "age"], &by_passphrase[..]].concat();
+    fixture.expect(0, &[&as_age[..], &["stranger.key", "attachment.age"]].concat());
+    fs::create_dir(fixture.path("sealed")).unwrap();
+    for planted in ["sealed/evener-key.age", "one.enc.evener-key.age"] {
+        fs::copy(fixture.path("attachment.age"), fixture.path(planted)).unwrap();
+    }
+    let encrypt = [&["encrypt"], &by_passphrase[..]].concat();
+    let update = [&encrypt[..], &["--update", "tree", "sealed"]].concat();
+    let refused = fixture.expect(2, &update);
+    assert!(refused.messages.contains("name it with --key sealed/evener-key.age"), "{refused:?}");
+    for (source, target) in [("tree", "sealed"), ("tree/one", "one.enc")] {
+        let made = fixture.expect(0, &[&encrypt[..], &[source, target]].concat());
+        assert!(made.messages.contains("may be somebody else's"), "{made:?}");
+        fixture.expect(2, &["verify", "-k", "stranger.key", target]);
+        fixture.expect(0, &[&["verify"], &by_passphrase[..], &[target]].concat());
+    }
+    // The run's own key is used again, and a named one if it opens.
+    let updated = fixture.expect(0, &update);
+    assert!(updated.messages.contains("evener-key-2.age, which you made before"), "{updated:?}");
+    let named = ["-k", "sealed/evener-key.age", "--overwrite", "tree", "sealed"];
+    fixture.expect(0, &[&encrypt[..], &named].concat());
+    fixture.expect(0, &["verify", "-k", "stranger.key", "sealed"]);
+}
+
+#[test]
 fn an_output_whose_key_is_lost_is_not_complete() {
     let fixture = Fixture::new();
     fixture.secret("passphrase", "correct horse battery staple\n");
@@ -209,6 +239,28 @@ fn a_key_that_was_made_elsewhere_is_left_alone() {
     assert!(fixture.path("sealed/evener-key-2.age").exists());
     assert!(fixture.path("home/.local/state/evener/keys").exists());
     fixture.expect(0, &["verify", "-i", "identity", "sealed"]);
+
+    // With a passphrase, its outputs are complete: in the first run elsewhere, and in later ones.
+    fixture.secret("passphrase", "correct horse\n");
+    fixture.secret("other", "wrong horse\n");
+    let means = ["encrypt", "--resume", "--passphrase-file"];
+    let resume = [&means[..], &["passphrase", "tree", "moved"]].concat();
+    fixture.expect(0, &resume);
+    let elsewhere = |arguments: &[&str]| {
+        let mut command = fixture.command(arguments);
+        Ended::of(command.env("XDG_STATE_HOME", fixture.path("elsewhere")))
+    };
+    let mistyped = elsewhere(&[&means[..], &["other", "tree", "moved"]].concat());
+    assert_eq!(mistyped.status, Some(2), "{mistyped:?}");
+    for (number, told) in
+        ["leaves moved/evener-key.age alone", "which you made before"].into_iter().enumerate()
+    {
+        fs::write(fixture.path("tree").join(format!("later {number}")), "later").unwrap();
+        let ended = elsewhere(&resume);
+        assert_eq!(ended.status, Some(0), "{ended:?}");
+        assert!(ended.messages.contains(told), "{ended:?}");
+    }
+    assert_eq!(fixture.names("moved").iter().filter(|name| name.ends_with(".age")).count(), 2);
 }
 
 #[test]

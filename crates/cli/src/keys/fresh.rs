@@ -132,8 +132,8 @@ impl FreshKey {
 }
 
 const NO_PIN: &str = "no note of this key could be kept in $XDG_STATE_HOME or \
-     $HOME/.local/state, so a later run does not use it again for --identity; set one of them to a \
-     directory of your own that can be written to";
+     $HOME/.local/state, so a later run does not use it again unless --key names it; set one of them \
+     to a directory of your own that can be written to";
 
 impl WrittenKey {
     /// Its path.

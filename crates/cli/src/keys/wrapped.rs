@@ -1,7 +1,6 @@
 //! The key that encrypts or opens the files beside wrapped keys.
 
 use std::collections::HashSet;
-use std::fmt;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -70,9 +69,10 @@ pub(super) fn reuse_or_make(
         true => find_own(&place, audience.as_deref(), keyholder)?,
         false => Found::default(),
     };
-    if let Some(Own { path, fingerprint, material, proof }) = found.own {
+    if let Some(Own { path, fingerprint, material }) = found.own {
         check_format(&material, wanted, &path)?;
-        let said = Some(format!("encrypts with the key in {}, {proof}", shown(&path)));
+        let said =
+            Some(format!("encrypts with the key in {}, which you made before", shown(&path)));
         let key = HeldKey { file: hold(&path)?, path, fingerprint };
         let wrapped = Some(Wrapped::Reused { key, others: found.others });
         return Ok(Chosen { material, wrapped, said });
@@ -121,39 +121,22 @@ struct Own {
     path: PathBuf,
     fingerprint: Fingerprint,
     material: KeyMaterial,
-    proof: Proof,
 }
 
 /// A wrapped key that is yet to be opened.
 struct Closed {
     path: PathBuf,
     file: KeyFile,
-    /// The proof that it is this user's, if it opens.
-    proof: Proof,
-}
-
-/// The proof that a key is this user's.
-#[derive(Clone, Copy)]
-enum Proof {
-    /// Its pin says so.
-    Pinned,
-    /// Its author knew the passphrase.
-    Opened,
-}
-
-impl fmt::Display for Proof {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Proof::Pinned => "which you made before",
-            Proof::Opened => "which the passphrase opens",
-        })
-    }
+    /// The reason why it does not encrypt even if it opens.
+    doubt: Option<Doubt>,
 }
 
 /// Looks for a key of this user's. Anybody who can write to the place can put their own keys there,
 /// wrapped for the same recipients, and could read files encrypted with them. So could the
-/// recipients of another key of this user's that is copied there. So a key must be one that this
-/// user made for this place and this audience, as its pin says, or must open with the passphrase.
+/// recipients of another key of this user's that is copied there. Nor does the passphrase prove
+/// that a key is this user's: this user may have encrypted content of somebody else with it, in
+/// age's format. So a key must be one that this user made for this place and this audience, as its
+/// pin says.
 fn find_own(
     place: &KeyPlace,
     audience: Option<&str>,
@@ -179,9 +162,9 @@ fn find_own(
             Some(_) => None,
         };
         match (file, doubt) {
-            (Ok(file), None) => pinned.push(Closed { path, file, proof: Proof::Pinned }),
-            (Ok(file), Some(_)) if file.has_passphrase() => {
-                with_passphrase.push(Closed { path, file, proof: Proof::Opened });
+            (Ok(file), None) => pinned.push(Closed { path, file, doubt: None }),
+            (Ok(file), doubt) if file.has_passphrase() => {
+                with_passphrase.push(Closed { path, file, doubt });
             }
             (file, Some(doubt)) => {
                 if let (Ok(file), Doubt::OtherAudience) = (file, &doubt) {
@@ -196,7 +179,7 @@ fn find_own(
     let mut tried = 0;
     let mut seen = HashSet::new();
     let mut derived = 0;
-    for Closed { path, file, proof } in pinned.into_iter().chain(with_passphrase) {
+    for Closed { path, file, doubt } in pinned.into_iter().chain(with_passphrase) {
         // A copy opens nothing that the original does not.
         if !seen.insert(file.fingerprint().to_string()) {
             continue;
@@ -208,11 +191,16 @@ fn find_own(
             derived += 1;
         }
         match file.open(keyholder) {
-            Ok(material) if found.own.is_none() => {
+            Ok(material) if doubt.is_none() && found.own.is_none() => {
                 let fingerprint = file.fingerprint();
-                found.own = Some(Own { path, fingerprint, material, proof });
+                found.own = Some(Own { path, fingerprint, material });
             }
-            Ok(material) => found.others.push(material),
+            Ok(material) => {
+                found.others.push(material);
+                if let Some(doubt) = doubt {
+                    found.left_alone.get_or_insert((path, doubt));
+                }
+            }
             Err(error @ KeyError::Passphrase { .. }) => return Err(error.into()),
             // Wrapped in the other way, for recipients or with a passphrase.
             Err(KeyError::IdentityNeeded { .. } | KeyError::PassphraseNeeded { .. }) => {}
@@ -223,6 +211,10 @@ fn find_own(
                 found.refusal.get_or_insert(error);
             }
         }
+    }
+    if !found.others.is_empty() {
+        // The passphrase is right.
+        found.refusal = None;
     }
     // Files that they encrypted are here, and may be complete already.
     found.others.extend(of_others.iter().filter_map(|file| file.open(keyholder).ok()));
