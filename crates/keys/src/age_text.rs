@@ -9,8 +9,12 @@ pub fn is_encrypted(bytes: &[u8]) -> bool {
 
 /// Returns whether the first nonblank line begins an age file in ASCII armour.
 pub fn is_armoured(bytes: &[u8]) -> bool {
-    let text = bytes.strip_prefix(BYTE_ORDER_MARK.as_bytes()).unwrap_or(bytes);
-    text.trim_ascii_start().starts_with(ARMOUR_START)
+    without_blanks(bytes).starts_with(ARMOUR_START)
+}
+
+/// The text after a byte-order mark and blanks.
+pub(crate) fn without_blanks(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(BYTE_ORDER_MARK.as_bytes()).unwrap_or(bytes).trim_ascii_start()
 }
 
 /// Returns whether the first meaningful line of this text is an age identity.

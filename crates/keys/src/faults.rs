@@ -49,7 +49,7 @@ pub enum PluginFault {
     /// The plugin ended without a message.
     #[error(
         "the age plugin failed: it ended before it was done, or broke the protocol; \
-         `AGEDEBUG=plugin` shows what it says"
+         `AGEDEBUG=plugin` shows what it says, file keys too, which are secret"
     )]
     Ended,
 }

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
-use super::age_text::{ARMOUR_START, BINARY_START};
+use super::age_text::{ARMOUR_START, BINARY_START, without_blanks};
 use super::faults::PipeHeadFault;
 use super::key_file::{Contents, LONGEST};
+use super::text::BYTE_ORDER_MARK;
 use super::{KeyError, KeyFile};
 
 /// The head of a pipe: the line `evener-pipe:v1:LENGTH`, and LENGTH bytes of an age file that holds
@@ -23,8 +24,8 @@ impl PipeHead {
         [PipeHead::MAGIC, wrapped.len().to_string().as_bytes(), b"\n", wrapped].concat()
     }
 
-    /// Reads a head, and nothing after it; or the first bytes of an age file, which it returns.
-    /// `path` is for errors.
+    /// Reads a head, and nothing after it; or the first bytes of an age file, which it returns
+    /// without blanks before them. `path` is for errors.
     ///
     /// # Errors
     /// [`KeyError::PipeHead`] when the input does not begin with a head, or ends within it,
@@ -42,9 +43,6 @@ impl PipeHead {
         let known = [PipeHead::MAGIC, BINARY_START, ARMOUR_START];
         let mut begins = Vec::new();
         let begun = loop {
-            if let Some(&begun) = known.iter().find(|&&start| start == begins) {
-                break begun;
-            }
             let mut byte = [0];
             match source.read(&mut byte) {
                 Ok(0) => return Err(wrong(PipeHeadFault::Absent)),
@@ -52,8 +50,14 @@ impl PipeHead {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(failed(error)),
             }
-            if !known.iter().any(|start| start.starts_with(&begins)) {
-                return Err(wrong(PipeHeadFault::Absent));
+            let text = without_blanks(&begins);
+            // Only ASCII armour may have blanks before it.
+            let fits = |start: &[u8]| text.len() == begins.len() || start == ARMOUR_START;
+            match known.into_iter().find(|start| start.starts_with(text) && fits(start)) {
+                Some(start) if start == text => break start,
+                Some(_) if begins.len() < MOST_TO_TELL => {}
+                None if BYTE_ORDER_MARK.as_bytes().starts_with(&begins) => {}
+                _ => return Err(wrong(PipeHeadFault::Absent)),
             }
         };
         if begun != PipeHead::MAGIC {
@@ -80,6 +84,9 @@ impl PipeHead {
         Ok(Ok(KeyFile { path: PathBuf::from(path), contents: Contents::of_no_file(bytes) }))
     }
 }
+
+/// The most bytes that are read to tell formats apart, as of files.
+const MOST_TO_TELL: usize = 72;
 
 /// The number of digits of [`LONGEST`].
 const MOST_DIGITS: usize = 7;
@@ -119,6 +126,23 @@ mod tests {
             let mut rest = text.as_bytes();
             let begins = PipeHead::read(&mut rest, Path::new("some pipe")).unwrap().err().unwrap();
             assert_eq!([begins, rest].concat(), text.as_bytes());
+        }
+        for (blanks, is_taken) in [
+            ("\r\n \t\n", true),
+            ("\u{FEFF}", true),
+            ("\u{FEFF}\n\n", true),
+            (&" ".repeat(48)[..], true),
+            (&" ".repeat(49)[..], false),
+            ("x", false),
+        ] {
+            let text = format!("{blanks}-----BEGIN AGE ENCRYPTED FILE-----\n");
+            let begins = PipeHead::read(&mut text.as_bytes(), Path::new("some pipe"));
+            assert_eq!(begins.is_ok(), is_taken, "{text:?}");
+            assert!(
+                begins.is_err() || begins.is_ok_and(|begins| begins.err() == Some(ARMOUR_START))
+            );
+            let other = format!("{blanks}age-encryption.org/v1\n");
+            assert!(PipeHead::read(&mut other.as_bytes(), Path::new("some pipe")).is_err());
         }
         // It does not wait for bytes that do not matter.
         let mut text: &[u8] = b"-----BEGIN RSA";

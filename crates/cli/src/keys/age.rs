@@ -77,7 +77,7 @@ pub(super) fn opening(
             Place::Pipe => Trouble::usage(NO_OPENER),
         });
     }
-    let headers = FileHeaders::opened_by(identities, passphrase);
+    let headers = FileHeaders::opened_by(identities, passphrase).giving_up_after(MOST_REFUSALS);
     Ok(KeyRing::new(headers.speaking(keyholder.dialogue()).recipe()))
 }
 
@@ -165,6 +165,9 @@ fn refuse_of_openssl(option: Option<&str>) -> Result<(), Trouble> {
 const NOBODY: &str =
     "nobody could open the files: give --recipient, --recipients-file or --passphrase";
 const NO_OPENER: &str = "no key: give --identity or --passphrase";
+
+/// The most files that a passphrase is tried on although it does not open them.
+const MOST_REFUSALS: u32 = 16;
 
 /// The most entries that are looked at.
 const MOST_LOOKED_AT: usize = 10_000;

@@ -5,6 +5,7 @@
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use ::age::secrecy::{ExposeSecret, SecretString};
@@ -14,7 +15,7 @@ use evener_core::IgnorePoison;
 use evener_format::{AgeFileKey, AgeHeaders, FormatError, Recipe};
 use zeroize::Zeroizing;
 
-use super::header::AgeFile;
+use super::header::{AgeFile, parse};
 use super::{
     Dialogue, Identity, NoDialogue, Recipient, WORK_FACTOR, WORK_FACTOR_LIMIT, encryption_error,
     has_memory_for, memory_lacks, plugin, work_factor_in_memory,
@@ -34,6 +35,10 @@ pub struct FileHeaders {
     first: Mutex<Option<(AgeFileKey, Vec<u8>)>>,
     /// Only one thread at a time takes scrypt's memory, or starts plugins.
     one_at_a_time: Mutex<()>,
+    /// Only one thread at a time takes the memory of a long header's parts.
+    one_long: Mutex<()>,
+    /// The number of further files that the passphrase is tried on although it does not open them.
+    refusals_left: AtomicU32,
 }
 
 /// Those for whom files are encrypted.
@@ -54,7 +59,16 @@ impl FileHeaders {
             longest: 0,
             first: Mutex::default(),
             one_at_a_time: Mutex::default(),
+            one_long: Mutex::default(),
+            refusals_left: AtomicU32::new(u32::MAX),
         }
+    }
+
+    /// Tries the passphrase on no further file after it has not opened this many. Each of them can
+    /// take 10 s and 1 GiB.
+    #[must_use]
+    pub fn giving_up_after(self, refusals: u32) -> FileHeaders {
+        FileHeaders { refusals_left: AtomicU32::new(refusals), ..self }
     }
 
     /// Has plugins speak with the user.
@@ -122,23 +136,26 @@ impl FileHeaders {
     }
 
     /// Opens a header with a passphrase, in each reading of it.
-    fn open_with_passphrase(&self, header: &[u8]) -> Result<AgeFileKey, DecryptError> {
+    fn open_with_passphrase(&self, header: &[u8]) -> Result<AgeFileKey, FormatError> {
         let _alone = self.one_at_a_time.lock().ignore_poison();
+        let refusals_left = self.refusals_left.load(Ordering::Relaxed);
+        if refusals_left == 0 {
+            return Err(FormatError::Age(NOT_TRIED.to_owned()));
+        }
         let limit = work_factor_in_memory();
         let texts = self.passphrase.as_ref().and_then(|passphrase| passphrase.for_existing().ok());
-        let mut failure = DecryptError::NoMatchingKeys;
-        for text in texts.into_iter().flatten() {
+        let texts = texts.ok_or(FormatError::OtherRecipients)?;
+        for text in texts {
             let mut identity = scrypt::Identity::new(SecretString::from(text));
             identity.set_max_work_factor(limit);
             let identity = &identity as &dyn ::age::Identity;
             match open_with(header, std::iter::once(identity)) {
-                Err(DecryptError::DecryptionFailed | DecryptError::KeyDecryptionFailed) => {
-                    failure = DecryptError::KeyDecryptionFailed;
-                }
-                other => return other,
+                Err(DecryptError::DecryptionFailed | DecryptError::KeyDecryptionFailed) => {}
+                other => return other.map_err(|error| fault(&error)),
             }
         }
-        Err(failure)
+        self.refusals_left.store(refusals_left - 1, Ordering::Relaxed);
+        Err(FormatError::WrongPassphrase)
     }
 
     /// Opens a header with the identities, plugins' last: they may ask for a touch, or take a long
@@ -173,15 +190,14 @@ impl AgeHeaders for FileHeaders {
     }
 
     fn open(&self, header: &[u8]) -> Result<AgeFileKey, FormatError> {
-        let decryptor = read(header).map_err(|error| fault(&error))?;
-        match (decryptor.is_scrypt(), &self.passphrase) {
+        let is_long = header.len() > LONG;
+        let _alone = is_long.then(|| self.one_long.lock().ignore_poison());
+        let is_scrypt = read(header).map_err(|error| fault(&error))?.is_scrypt();
+        match (is_scrypt, &self.passphrase) {
             (false, Some(_)) if self.identities.is_empty() => Err(FormatError::IdentityNeeded),
             (false, _) => self.open_with_identities(header),
             (true, None) => Err(FormatError::PassphraseNeeded),
-            (true, Some(_)) => self.open_with_passphrase(header).map_err(|error| match error {
-                DecryptError::KeyDecryptionFailed => FormatError::WrongPassphrase,
-                error => fault(&error),
-            }),
+            (true, Some(_)) => self.open_with_passphrase(header),
         }
     }
 
@@ -289,7 +305,7 @@ fn open_with<'a>(
 /// Reads a header. The crate also wants the nonce behind it, which only the payload's key needs.
 fn read(header: &[u8]) -> Result<Decryptor<AgeFile>, DecryptError> {
     let file = [header, &[0; NONCE_LENGTH]].concat();
-    Decryptor::new_buffered(AgeFile::new(file)).map_err(|error| match error {
+    parse(file).map_err(|error| match error {
         // The crate takes a malformed header for one of another version.
         DecryptError::UnknownFormat if header.starts_with(b"age-encryption.org/v1\n") => {
             DecryptError::InvalidHeader
@@ -319,7 +335,13 @@ const SLOW_PASSPHRASE: &str = "age would take a second for the passphrase of eac
 const SLOW_PLUGIN: &str = "age would start the recipient's plugin for each file; encrypt the tree to \
      a recipient without a plugin, or in another format, whose one key the plugin wraps";
 
+const NOT_TRIED: &str = "the passphrase was not tried on it, because it did not open other files; \
+     decrypt it on its own";
+
 const NONCE_LENGTH: usize = 16;
+
+/// The length of a header that has hundreds of recipients, in bytes.
+const LONG: usize = 64 << 10;
 
 /// More than the bytes by which a header of the crate can be longer than another for the same
 /// recipients: it adds a stanza of random length that nobody opens.

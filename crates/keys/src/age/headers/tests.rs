@@ -156,3 +156,45 @@ fn a_passphrase_alone_does_not_open_a_file_for_recipients() {
     let refused = headers.recipe().open(header.bytes()).unwrap_err();
     assert_eq!(refused, FormatError::IdentityNeeded);
 }
+
+#[test]
+fn a_header_of_more_words_than_recipients_have_is_refused() {
+    let (mine, recipient) = identity();
+    let many = vec![recipient; 500];
+    let (_, header) = sealing(&many).create().unwrap();
+    let text = std::str::from_utf8(&header.bytes()[..header.bytes().len() - 16]).unwrap();
+    let opened = |text: String| {
+        let file = [text.as_bytes(), &[0; 16]].concat();
+        opening(std::slice::from_ref(&mine)).open(&file).unwrap_err().to_string()
+    };
+    // A parsed header is seen to be changed.
+    for (words, told) in [
+        ("-> a\n\n".repeat(50), "its age header was changed"),
+        ("-> a\n\n".repeat(9_000), "its age header is malformed"),
+        (format!("-> a{}\n\n", " b".repeat(9_000)), "its age header is malformed"),
+    ] {
+        assert_eq!(opened(text.replacen("-> X25519", &format!("{words}-> X25519"), 1)), told);
+    }
+}
+
+#[test]
+fn a_passphrase_that_opens_nothing_is_given_up() {
+    let wrapped = |text: &str| {
+        let mut recipient = scrypt::Recipient::new(SecretString::from(text));
+        recipient.set_work_factor(1);
+        let recipient = &recipient as &dyn ::age::Recipient;
+        [write_for(std::iter::once(recipient)).unwrap().1, vec![0; 16]].concat()
+    };
+    let (mine, theirs) = (wrapped("swordfish"), wrapped("sword"));
+    let passphrase = Passphrase::new(b"swordfish", "a test").unwrap();
+    let headers = FileHeaders::opened_by(Vec::new(), Some(passphrase)).giving_up_after(2);
+    let recipe = headers.recipe();
+    for _ in 0..2 {
+        assert!(recipe.open(&mine).is_ok());
+        assert_eq!(recipe.open(&theirs).unwrap_err(), FormatError::WrongPassphrase);
+    }
+    for file in [&mine, &theirs] {
+        let refused = recipe.open(file).unwrap_err().to_string();
+        assert!(refused.contains("was not tried on it"), "{refused}");
+    }
+}
