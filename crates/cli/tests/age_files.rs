@@ -52,7 +52,7 @@ fn evener_opens_what_age_has_encrypted() {
             assert!(listed.contains(bytes), "{listed}");
         }
     }
-    for name in ["plain.age", "armoured.age"] {
+    for name in ["plain.age", "armoured.age", "marked.age"] {
         for line in [
             format!("$evener decrypt -i identity - - < {name} | cmp - tree/one"),
             format!("cat {name} | $evener decrypt -i identity - out; cmp out tree/one"),

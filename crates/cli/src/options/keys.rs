@@ -20,7 +20,8 @@ pub(crate) struct SealingKeys {
     /// Key file, or `-` for standard input
     ///
     /// A key file is an `evener-key` line, a Tink keyset, or either encrypted with age. <(command)
-    /// works too [default: the file that EVENER_KEY_FILE names]
+    /// works too. EVENER_KEY_FILE names the default if there is no other key, recipient, identity
+    /// or passphrase
     #[arg(short, long = "key", value_name = "KEYFILE", help_heading = "Keys")]
     pub(crate) key: Option<PathBuf>,
     #[command(flatten)]
@@ -49,8 +50,8 @@ pub(crate) struct OpeningKeys {
     /// Key file, or `-` for standard input; repeatable
     ///
     /// A key file is an `evener-key` line, a Tink keyset, or either encrypted with age. Of several
-    /// keys, the one that fits a file opens it. <(command) works too [default: the file that
-    /// EVENER_KEY_FILE names]
+    /// keys, the one that fits a file opens it. <(command) works too. EVENER_KEY_FILE names the
+    /// default if there is no other key, identity or passphrase
     #[arg(short, long = "key", value_name = "KEYFILE", help_heading = "Keys")]
     pub(crate) keys: Vec<PathBuf>,
     #[command(flatten)]
