@@ -151,7 +151,7 @@ fn what_is_wrong_with_a_plugin_is_said_in_one_sentence() {
         ("", "there is no program `age-plugin-evtest` in PATH"),
         ("EVTEST_FAILS=1 PATH=$PWD/bin:$PATH", "the device is not there"),
         ("EVTEST_DIES=1 PATH=$PWD/bin:$PATH", "the age plugin failed: it ended before"),
-        ("EVTEST_SHORT=1 PATH=$PWD/bin:$PATH", "or broke the protocol"),
+        ("EVTEST_SHORT=1 PATH=$PWD/bin:$PATH", "file keys too, which are secret"),
     ] {
         let ended = run(&fixture, 2, &format!("{environment} {verify}"));
         assert!(ended.messages.contains(told), "{}", ended.messages);
