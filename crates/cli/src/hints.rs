@@ -87,6 +87,7 @@ pub(crate) fn of_file(error: &FileError) -> impl Display {
         FileError::Format(FormatError::PassphraseNeeded) => {
             " (`--passphrase`, `--passphrase-file` or `--passphrase-fd`)"
         }
+        FileError::Refused(Refusal::OutputUnopened(_)) => " (`-i`)",
         FileError::NoText => ", or add --force to show it all the same",
         FileError::StoredChanging => " (--skip-changing leaves such files out)",
         FileError::Exposed { .. } => ", or write there all the same with --insecure-modes",

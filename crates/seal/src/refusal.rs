@@ -197,6 +197,19 @@ pub enum Refusal {
     )]
     OutputChanged(String),
 
+    /// An existing output, this one, does not have the content of its source.
+    #[error(
+        "the output `{0}` exists with other content than this source gives: it was damaged or \
+         changed, or is another source's; look at it, and remove it if it is not needed"
+    )]
+    OutputDiffers(String),
+    /// The keys of a resumed run do not open an existing output, this one.
+    #[error(
+        "the output `{0}` exists, and recipients do not show whether it holds this source, which was \
+         kept; give an identity"
+    )]
+    OutputUnopened(String),
+
     // Deletions that were not done.
     /// The source is empty.
     #[error(

@@ -12,6 +12,7 @@ use rustix::io::Errno;
 
 use super::changed_since::modified;
 use super::directory::{Directory, Item, Made};
+use super::names::{folds, has_entry};
 use super::work::TreeWork;
 use crate::Operation;
 use crate::identity::{FileState, Identity, status_of_name_now};
@@ -175,12 +176,29 @@ impl TreeWork<'_> {
             _ => self.compare_with(done, &there, workspace),
         };
         compared.map_err(|error| match error {
-            FileError::NotVerified => FileError::SameName(shown(name).to_string()),
+            FileError::NotVerified | FileError::Format(_) | FileError::Rejected { .. }
+                if !self.opens_outputs() =>
+            {
+                Refusal::OutputUnopened(shown(name).to_string()).into()
+            }
+            // The file system takes other names for this one.
+            FileError::NotVerified
+                if folds(target.as_fd(), name) == Some(true)
+                    || has_entry(target.as_fd(), name) == Ok(false) =>
+            {
+                FileError::SameName(shown(name).to_string())
+            }
+            FileError::NotVerified => Refusal::OutputDiffers(shown(name).to_string()).into(),
             FileError::Format(_) | FileError::Rejected { .. } => {
                 FileError::OtherKey(shown(name).to_string())
             }
             error => error,
         })
+    }
+
+    /// Returns whether the keys open outputs of earlier runs, if these were made with them.
+    pub(super) fn opens_outputs(&self) -> bool {
+        self.keys.opens_files() && !self.options.program.has_closed_keys
     }
 
     fn compare_with_sealed(
