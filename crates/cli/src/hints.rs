@@ -88,6 +88,8 @@ pub(crate) fn of_file(error: &FileError) -> impl Display {
             " (`--passphrase`, `--passphrase-file` or `--passphrase-fd`)"
         }
         FileError::Refused(Refusal::OutputUnopened(_)) => " (`-i`)",
+        FileError::Refused(Refusal::TwoFormats { .. }) => ", or leave one out (--exclude)",
+        FileError::Refused(Refusal::OtherFormat) => " (see --format, --identity and --exclude)",
         FileError::NoText => ", or add --force to show it all the same",
         FileError::StoredChanging => " (--skip-changing leaves such files out)",
         FileError::Exposed { .. } => ", or write there all the same with --insecure-modes",

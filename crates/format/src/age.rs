@@ -38,6 +38,11 @@ pub trait AgeHeaders: Send + Sync + fmt::Debug {
         true
     }
 
+    /// Returns whether a whole file, which it opens, holds a key of another format.
+    fn holds_key(&self, _file: &[u8]) -> bool {
+        false
+    }
+
     /// The length of the longest header that it creates, in bytes.
     fn longest(&self) -> usize;
 

@@ -133,6 +133,12 @@ impl Recipe {
         }
     }
 
+    /// Returns whether a whole file, which it opens, is an age file that holds a key of another
+    /// format.
+    pub fn holds_key(&self, file: &[u8]) -> bool {
+        matches!(self, Recipe::Age(recipe) if recipe.headers().holds_key(file))
+    }
+
     /// The reason why many files should not be created with it, if there is one: with a passphrase or
     /// a plugin, age takes long for each.
     pub fn for_one_file(&self) -> Option<&'static str> {

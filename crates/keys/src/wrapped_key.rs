@@ -15,7 +15,9 @@ use std::path::Path;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::retry_on_intr;
 
+use crate::KeyRing;
 use crate::age_text::is_encrypted;
+use crate::key_file::LONGEST;
 
 /// The name of the wrapped key of a tree, or of the single file `file`. The first one in a place
 /// has the number 1.
@@ -47,7 +49,20 @@ pub fn is_wrapped_key(path: &Path) -> bool {
 /// followed.
 pub fn is_wrapped_key_in(directory: BorrowedFd<'_>, name: &OsStr, follow: bool) -> bool {
     has_wrapped_key_name(Path::new(name))
-        && beginning(directory, name, follow).is_ok_and(|bytes| is_encrypted(&bytes))
+        && beginning(directory, name, follow, BEGINNING).is_ok_and(|bytes| is_encrypted(&bytes))
+}
+
+impl KeyRing {
+    /// As [`is_wrapped_key_in`] for the neighbours of this ring's files. Among age's own files, an
+    /// encrypted file can have such a name too, so that it is a wrapped key only if it opens and
+    /// holds a key.
+    pub fn is_wrapped_key_in(&self, directory: BorrowedFd<'_>, name: &OsStr, follow: bool) -> bool {
+        let holds_key = || {
+            let whole = beginning(directory, name, follow, LONGEST as u64);
+            whole.is_ok_and(|file| self.recipes().any(|recipe| recipe.holds_key(&file)))
+        };
+        is_wrapped_key_in(directory, name, follow) && (!self.is_of_age() || holds_key())
+    }
 }
 
 /// Returns whether a path ends in the name of a wrapped key, of a tree or of any file beside it.
@@ -57,15 +72,20 @@ pub fn has_wrapped_key_name(path: &Path) -> bool {
     is_of_tree(name) || dots.any(|at| is_of_tree(&name[at + 1..]))
 }
 
-/// The first bytes of a regular file; none of anything else.
-fn beginning(directory: BorrowedFd<'_>, name: &OsStr, follow: bool) -> io::Result<Vec<u8>> {
+/// The first bytes of a regular file, at most `most`; none of anything else.
+fn beginning(
+    directory: BorrowedFd<'_>,
+    name: &OsStr,
+    follow: bool,
+    most: u64,
+) -> io::Result<Vec<u8>> {
     // NONBLOCK: a FIFO must not block us.
     let mut flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     flags.set(OFlags::NOFOLLOW, !follow);
     let file = File::from(retry_on_intr(|| openat(directory, name, flags, Mode::empty()))?);
     let mut bytes = Vec::new();
     if file.metadata()?.is_file() {
-        file.take(BEGINNING).read_to_end(&mut bytes)?;
+        file.take(most).read_to_end(&mut bytes)?;
     }
     Ok(bytes)
 }

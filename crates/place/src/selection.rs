@@ -131,7 +131,8 @@ impl Watch<'_> {
         !self.excludes(path) && self.selection.takes_directory(path)
     }
 
-    fn excludes(&self, path: &Path) -> bool {
+    /// Returns whether an exclusion matches this path.
+    pub(crate) fn excludes(&self, path: &Path) -> bool {
         let exclude = self.selection.exclude.as_ref();
         exclude.is_some_and(|globs| globs.find(path, &self.excluded))
     }

@@ -164,6 +164,23 @@ pub enum Refusal {
         /// The name of the sealed file.
         sealed: String,
     },
+    /// Two sealed files, of which this is one, would be decrypted to one name.
+    #[error(
+        "`{twin}`, in another format, would be decrypted to `{plain}` too, and one of the two may be \
+         of an older state; remove or move that one"
+    )]
+    TwoFormats {
+        /// The name of both after decryption.
+        plain: String,
+        /// The name of the other.
+        twin: String,
+    },
+    /// The file is encrypted in another format than those of the run.
+    #[error(
+        "is encrypted in another format than this run decrypts (age's files end in `.age`, others \
+         in `.enc`); decrypt it in a run of its own, or leave it out"
+    )]
+    OtherFormat,
     /// The directory holds outputs.
     #[error(
         "holds outputs of this run, so none of it is a source; choose an output directory apart \

@@ -20,8 +20,8 @@ use crate::trouble::{Ending, Trouble};
 ///
 /// SRC and DST are files, trees, or `-` for standard input and output. SRC may also be a device or
 /// a FIFO, such as the shell's `<(command)`. In a tree, the files with the suffix `.enc` are
-/// decrypted, or `.age` where they are age's own. A file gets its name only after all of it was
-/// authenticated, and a pipe gets only authenticated bytes.
+/// decrypted, or `.age` where they are age's own; files of the other kind are errors. A file gets
+/// its name only after all of it was authenticated, and a pipe gets only authenticated bytes.
 ///
 /// `evener decrypt -k my.key --only report.txt --only letters backup restored` restores a part of a
 /// tree: a file, and a directory with everything in it.

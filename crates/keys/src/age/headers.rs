@@ -5,6 +5,7 @@
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::fmt;
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -21,7 +22,7 @@ use super::{
     has_memory_for, memory_lacks, plugin, work_factor_in_memory,
 };
 use crate::faults::AgeDamage;
-use crate::{KeyError, Passphrase};
+use crate::{Guess, KeyError, Passphrase, Unlock, recognise};
 
 /// Writes the headers of age files for recipients or a passphrase, and opens those that identities
 /// or a passphrase open. [`FileHeaders::recipe`] makes age a format of its own.
@@ -205,6 +206,11 @@ impl AgeHeaders for FileHeaders {
         !self.identities.is_empty() || self.passphrase.is_some()
     }
 
+    fn holds_key(&self, file: &[u8]) -> bool {
+        let _alone = self.one_at_a_time.lock().ignore_poison();
+        super::unwrap(file, Path::new(""), self).is_ok_and(|text| recognise(&text) == Guess::Key)
+    }
+
     fn longest(&self) -> usize {
         self.longest
     }
@@ -218,6 +224,20 @@ impl AgeHeaders for FileHeaders {
             }
             Audience::Nobody => None,
         }
+    }
+}
+
+impl Unlock for FileHeaders {
+    fn identities(&self) -> &[Identity] {
+        &self.identities
+    }
+
+    fn passphrase(&self, _: &Path) -> Result<Option<Passphrase>, KeyError> {
+        Ok(self.passphrase.clone())
+    }
+
+    fn dialogue(&self) -> Arc<dyn Dialogue> {
+        self.dialogue.clone()
     }
 }
 

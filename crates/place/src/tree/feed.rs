@@ -9,7 +9,7 @@ use evener_core::shown;
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
-use super::choice::{Choice, Found};
+use super::choice::{Choice, Found, Unfit};
 use super::directory::{Directory, Item, Made, make_below, open_directory};
 use super::walk::{Below, Entry, Step, Visitor, Walk, read};
 use super::work::TreeWork;
@@ -94,10 +94,12 @@ impl Feeder<'_, '_> {
         let work = self.work;
         let target = match work.choice().output_of(entry) {
             Ok(target) => target,
-            Err(reason) => {
-                reason.into_iter().for_each(|it| work.record.left_out(&entry.path(), it));
+            Err(Unfit::Beside) => return Ok(()),
+            Err(Unfit::LeftOut(reason)) => {
+                work.record.left_out(&entry.path(), reason);
                 return Ok(());
             }
+            Err(Unfit::Failed(error)) => return Err(error),
         };
         work.refuse_own_name(entry.directory, &target)?;
         if work.options.measure_total {
@@ -134,9 +136,8 @@ impl TreeWork<'_> {
     }
 
     pub(super) fn choice(&self) -> Choice<'_> {
-        let TreeWork { operation, options, selection, around, .. } = self;
-        let is_of_age = self.keys.is_of_age();
-        Choice { operation: *operation, options, selection, around: *around, is_of_age }
+        let TreeWork { operation, options, selection, around, keys, .. } = self;
+        Choice { operation: *operation, options, selection, around: *around, keys: Some(keys) }
     }
 
     /// Makes (or finds) the counterpart of a directory in that of `parent`.

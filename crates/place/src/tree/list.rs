@@ -73,8 +73,7 @@ pub fn list(
             let root = Directory::at(path, false).map_err(fail)?;
             let watch = options.selection.watch();
             let operation = Operation::Verify;
-            let choice =
-                Choice { operation, options, selection: &watch, around: None, is_of_age: false };
+            let choice = Choice { operation, options, selection: &watch, around: None, keys };
             listing.directories = 1;
             Walk::new(root).run(&mut Lister { choice, path, keys, listing: &mut listing });
             listing.notices.sort_by(|a, b| a.path.cmp(&b.path));
@@ -128,6 +127,13 @@ impl Visitor for Lister<'_> {
             FileType::RegularFile => {
                 let file = Source::open(entry.directory.source.as_fd(), entry.name, false)?;
                 let path = self.path.join(entry.path());
+                if let Ok(plain) = self.choice.options.names.open(entry.name) {
+                    let directory = entry.directory;
+                    let location = &directory.location;
+                    let refused =
+                        self.choice.refuse_twin(directory.source.as_fd(), location, &plain);
+                    refused.unwrap_or_else(|error| self.failed(entry.path(), error));
+                }
                 self.listing.files.push(look_at(&file, &path, self.keys)?);
             }
             other => self.leave_out(entry.path(), left_out::special(other)),

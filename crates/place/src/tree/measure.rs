@@ -48,7 +48,7 @@ pub fn measure(
             options,
             selection: &selection,
             around: around.as_ref(),
-            is_of_age: keys.is_of_age(),
+            keys: Some(keys),
         },
         is_over,
         linked: HashSet::new(),

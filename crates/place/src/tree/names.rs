@@ -262,6 +262,17 @@ impl TreeWork<'_> {
         Ok(())
     }
 
+    /// Refuses a file of a tree that another format's file would be confused with.
+    pub(super) fn refuse_twin(&self, directory: &Directory, item: &Item) -> Result<(), FileError> {
+        let (sealed, plain) = match (self.operation, &directory.target) {
+            _ if !self.is_tree => return Ok(()),
+            (Operation::Encrypt, Some(made)) if !made.is_new => (made.as_fd(), &item.name),
+            (Operation::Encrypt, _) => return Ok(()),
+            _ => (directory.source.as_fd(), &item.target),
+        };
+        self.choice().refuse_twin(sealed, &directory.location, plain)
+    }
+
     /// Returns whether outputs of earlier runs, and their unfinished files, may exist.
     pub(super) fn may_find_outputs(&self) -> bool {
         self.options.existing.resumes() || self.options.existing.replaces()

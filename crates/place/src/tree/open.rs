@@ -97,6 +97,7 @@ impl Objects for TreeWork<'_> {
                 .left_out_file(&directory.path_of(&item.name), Refusal::Protected.to_string());
             return Ok(Opened::Finished);
         }
+        self.refuse_twin(directory, item)?;
         let writes = self.operation != Operation::Verify;
         if self.links.is_further_name(&source, directory, item, writes) {
             return Ok(Opened::Finished);

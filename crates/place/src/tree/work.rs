@@ -50,6 +50,8 @@ pub(super) struct TreeWork<'a> {
     pub(super) selection: Watch<'a>,
     /// The places that followed links must not lead to.
     pub(super) around: Option<&'a Around>,
+    /// False for a single file.
+    pub(super) is_tree: bool,
     /// The user's name for the output directory.
     pub(super) target: Option<PathBuf>,
 }
@@ -83,6 +85,7 @@ impl<'a> TreeWork<'a> {
             workers: seats.len(),
             selection: options.selection.watch(),
             around: endpoints.around(),
+            is_tree: matches!(endpoints, Endpoints::Tree { .. }),
             target: endpoints.target(target),
         }
     }
