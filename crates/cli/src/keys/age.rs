@@ -101,14 +101,19 @@ pub(crate) fn are_of_age(options: &OpeningKeys, sources: &[OsString]) -> bool {
 }
 
 /// Returns whether a source is an age file, or a tree of such files: one without a wrapped key, whose
-/// first file of that name is one, or one that holds no others. A key always opens files of another
-/// format.
+/// first file of that name is one, or one that holds no others, or nothing but links and directories
+/// that no key is needed for. A key always opens files of another format.
 pub(crate) fn is_of_age(options: &OpeningKeys, source: &Path) -> bool {
     match options.format {
         Some(format) => format == Format::Age,
         None if options.name_a_key() => false,
         None if source.is_dir() => {
-            holds_age_files(source, !KeyPlace::in_tree(source).existing().is_empty())
+            let has_keys = !KeyPlace::in_tree(source).existing().is_empty();
+            let has_nothing = || {
+                let may_open = !options.identities.identity_files.is_empty();
+                may_open && !has_keys && !has_files(source, false, false)
+            };
+            holds_age_files(source, has_keys) || has_nothing()
         }
         None => hints::guess(source) == Some(Guess::Age),
     }
