@@ -4,8 +4,10 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal, Write};
 use std::path::PathBuf;
 
+use evener::format::Guess;
 use evener_cli::streams;
 
+use crate::hints;
 use crate::progress;
 use crate::summary::count;
 use crate::trouble::{complain, shown};
@@ -23,6 +25,9 @@ pub(crate) fn is_wanted(outputs: &[PathBuf]) -> bool {
     }
     if outputs.len() > SHOWN {
         complain(&format_args!("and {} more (--dry-run names all)", outputs.len() - SHOWN));
+    }
+    if outputs.iter().any(|output| hints::guess(output) == Some(Guess::Age)) {
+        complain(&"age files do not show who made them, and the identity opens these");
     }
     let number = numbers(outputs);
     let _ = write!(io::stderr().lock(), "evener: delete {number}? [y/N] ");

@@ -84,6 +84,17 @@ impl Age {
         Some(start.len() - rest.len() + rest.iter().position(|&byte| byte == b'\n')? + 1)
     }
 
+    /// Returns whether a file may have been written by Evener. Those who use another library, as the
+    /// program `age` does, do not add a stanza of nobody's, whose name ends in `-grease`.
+    pub fn may_be_ours(start: &[u8]) -> bool {
+        let length = Age::header_length(start).unwrap_or_default();
+        start[..length].split(|&byte| byte == b'\n').any(|line| {
+            let name =
+                line.strip_prefix(b"-> ").and_then(|rest| rest.split(|&it| it == b' ').next());
+            name.is_some_and(|name| name.ends_with(b"-grease"))
+        })
+    }
+
     /// The division into chunks of a file whose header has this length, without the nonce.
     pub fn geometry(header: usize) -> Geometry {
         Geometry {

@@ -93,7 +93,8 @@ pub struct Update {
 
 /// Removes outputs whose source is gone, once everything else is done without a failure, if outputs
 /// of this source existed before. Only files that one of the keys opens, links whose source a file
-/// has replaced, and directories left empty are removed. Nothing is removed beside a single file.
+/// has replaced, and directories left empty are removed. Age's identities also open files of other
+/// programs: those of `age`, and wrapped keys, are kept. Nothing is removed beside a single file.
 #[derive(Clone)]
 pub struct Delete {
     /// Decides whether the outputs may be deleted.

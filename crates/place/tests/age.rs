@@ -6,15 +6,16 @@ use std::collections::HashSet;
 use std::fs;
 use std::io::{Read, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use ::age::secrecy::ExposeSecret;
 use common::{Options, age, bytes, cobblestone, home, options, process, process_stream};
 use evener_format::{Age, FormatError};
-use evener_keys::age::{FileHeaders, Identity};
+use evener_keys::age::{FileHeaders, Identity, wrap};
 use evener_keys::{NoUnlock, Passphrase, create};
 use evener_place::{
-    Base64, Existing, FileError, KeyRing, Operation, Report, SealedNames, StreamSource,
-    StreamTarget, list, measure, random_access,
+    Base64, Delete, Existing, FileError, KeyRing, Operation, Report, SealedNames, StreamSource,
+    StreamTarget, Update, list, measure, random_access,
 };
 use sha2::{Digest, Sha256};
 
@@ -325,6 +326,49 @@ fn files_that_are_named_as_wrapped_keys_are_files() {
     let named = report.failures.iter().find(|failure| failure.path == plain.join("evener-key"));
     let told = named.expect("the file is refused").error.to_string();
     assert!(told.ends_with("rename it, or choose another suffix"), "{told}");
+}
+
+#[test]
+fn wrapped_keys_beside_age_files_are_left_alone() {
+    let home = home();
+    let [plain, sealed, back] = ["plain", "sealed", "back"].map(|name| home.path().join(name));
+    fs::create_dir_all(plain.join("below")).unwrap();
+    for name in ["one", "two", "gone.evener-key"] {
+        fs::write(plain.join(name), name).unwrap();
+    }
+    let identity = Identity::generate();
+    let recipients: Vec<_> = identity.recipient().into_iter().collect();
+    let headers = FileHeaders::opened_by(vec![identity], None).for_recipients(recipients.clone());
+    let keys = KeyRing::new(headers.unwrap().recipe());
+    let options = options().with(|it| it.tree.names = SealedNames::of_age());
+    let run = |operation, from: &PathBuf, to: &PathBuf, options: &Options| {
+        let report = process(operation, &keys, from, Some(to), options).unwrap();
+        assert!(report.is_success(), "{:?}", report.failures);
+        report
+    };
+    run(Operation::Encrypt, &plain, &sealed, &options);
+    let key = wrap(b"evener-key:v1:cobblestone-256:AAAA\n", &recipients).unwrap();
+    let beside = ["evener-key.age", "p.enc.evener-key-2.age", "below/evener-key.age"];
+    beside.iter().for_each(|name| fs::write(sealed.join(name), &key).unwrap());
+
+    fs::remove_file(plain.join("gone.evener-key")).unwrap();
+    let delete = Some(Delete { agree: Arc::new(|_| true), unmounted: true });
+    let update = Existing::Update(Update { delete, ..Update::default() });
+    let deleting = options.clone().with(|it| it.tree.existing = update);
+    assert_eq!(run(Operation::Encrypt, &plain, &sealed, &deleting).files_deleted, 1);
+    let removing = options.clone().with(|it| it.tree.remove_source = true);
+    assert_eq!(run(Operation::Decrypt, &sealed, &back, &removing).left_out, 3);
+    assert!(beside.iter().all(|name| fs::read(sealed.join(name)).unwrap() == key));
+    assert_eq!(common::snapshot(&back), common::snapshot(&plain));
+}
+
+#[test]
+fn headers_without_grease_are_of_other_programs() {
+    assert!(Age::may_be_ours(&seal(&age(), b"it")));
+    for header in ["", "-> X25519 -grease\n", "-> X25519 x\nx-grease\n"] {
+        let file = format!("age-encryption.org/v1\n{header}--- x\n-> x-grease y\n");
+        assert!(!Age::may_be_ours(file.as_bytes()), "{header}");
+    }
 }
 
 #[test]

@@ -37,7 +37,7 @@ pub use objects::{Blob, Done, Draft, Objects, Opened, ReadAt, ReadBack, Room, bl
 pub use operation::Operation;
 pub use prepare::{
     Prepared, bytes_to_know, bytes_to_prepare, check_key, geometry_of, geometry_of_age,
-    is_authentic, opens, opens_header, prepare_plain, prepare_sealed,
+    is_authentic, may_be_ours, opens, opens_header, prepare_plain, prepare_sealed,
 };
 pub use processor::Alone;
 pub use refusal::{Contradiction, Refusal, in_brackets, without_suffix};

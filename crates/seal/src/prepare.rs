@@ -90,6 +90,11 @@ pub fn geometry_of_age(sealed: &impl Blob) -> Result<Option<Geometry>, FileError
     Ok(Age::header_length(&beginning).map(Age::geometry))
 }
 
+/// Returns whether Evener may have written an age file, as far as its header shows it.
+pub fn may_be_ours(sealed: &impl Blob) -> Result<bool, FileError> {
+    Ok(Age::may_be_ours(&with_header(sealed, &[], Age::bytes_to_open)?))
+}
+
 /// The first bytes of a sealed file, at least as many as `needed` returns for them. The first of all
 /// are in `beginning`, which is enough unless an age file has a long header.
 fn with_header<'b>(

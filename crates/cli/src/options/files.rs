@@ -164,6 +164,10 @@ pub(crate) struct Writing {
     /// become empty. Symbolic links stay, and so do outputs of files that --exclude skips. --dry-run
     /// lists the files to delete.
     ///
+    /// With --format age, the --identity must open them. Age files do not show who made them: Evener
+    /// keeps those of the program `age`, but not those of every program (rage), so let DST hold no
+    /// others.
+    ///
     /// Evener deletes nothing at all if a file failed, if a directory could not be read, or if DST
     /// held no output of SRC before. While a disk may be unmounted, it deletes nothing either: if a
     /// directory of SRC was a mount point in an earlier run and is none now (DST/.evener-mounts

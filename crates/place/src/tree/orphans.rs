@@ -8,7 +8,6 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use evener_keys::is_wrapped_key_in;
 use evener_pipeline::Worker;
 use rustix::fs::{AtFlags, FileType, fstat, statat};
 use rustix::io::Errno;
@@ -23,7 +22,7 @@ use crate::entries::Entries;
 use crate::identity::{FileState, Identity};
 use crate::location::Location;
 use crate::source::Source;
-use evener_seal::{Blob, ReadAt, SegmentError, bytes_to_know, check_key, zeros};
+use evener_seal::{Blob, ReadAt, SegmentError, bytes_to_know, check_key, may_be_ours, zeros};
 
 /// Entries of the target tree that may be removed.
 #[derive(Default)]
@@ -219,9 +218,9 @@ impl TreeWork<'_> {
                     if wanted.contains(pair.target, name)? {
                         continue;
                     }
-                    match self.is_ours(pair, name)? {
-                        true => orphan(&stem, FileType::RegularFile),
-                        false => notice(FOREIGN_KEPT),
+                    match self.foreign(pair, name)? {
+                        None => orphan(&stem, FileType::RegularFile),
+                        Some(reason) => notice(reason),
                     }
                 }
                 _ => {}
@@ -233,7 +232,7 @@ impl TreeWork<'_> {
     /// The name of a file's source, if that was taken and is gone.
     fn orphaned(&self, pair: &Pair<'_>, name: &OsStr) -> Result<Option<OsString>, FileError> {
         let Ok(stem) = self.options.names.open(name) else { return Ok(None) };
-        if !self.keys.is_of_age() && is_wrapped_key_in(pair.target, name, false) {
+        if self.keys.is_wrapped_key_in(pair.target, name, false) {
             return Ok(None);
         }
         let selection = &self.options.selection;
@@ -260,21 +259,26 @@ impl TreeWork<'_> {
         }
     }
 
-    /// Returns whether one of the keys opens a file: no other file is certainly Evener's.
-    fn is_ours(&self, pair: &Pair<'_>, name: &OsStr) -> Result<bool, FileError> {
+    /// The reason to keep a file: only one that the keys open is certainly Evener's. Age's files show
+    /// no more than that certain programs have not made them.
+    fn foreign(&self, pair: &Pair<'_>, name: &OsStr) -> Result<Option<&'static str>, FileError> {
         let sealed = Source::open(pair.target, name, false)?;
         let engine = self.run.reference.as_ref().or(self.run.seats.first());
-        let Some(engine) = engine else { return Ok(false) };
+        let Some(engine) = engine else { return Ok(Some(FOREIGN_KEPT)) };
+        if !self.opens_outputs() {
+            return Ok(Some(UNKNOWN_KEPT));
+        }
         let length = sealed.length().min(bytes_to_know(self.keys));
         let mut beginning = zeros(length)?;
         sealed.read_exact_at(&mut beginning, 0)?;
         let mut scratch = zeros(length)?;
         let worker = &mut Worker::new(engine.as_ref(), 0);
         match check_key(self.keys, &beginning, &sealed, &mut scratch, worker) {
-            Ok(()) => Ok(true),
+            Ok(()) if !self.keys.is_of_age() || may_be_ours(&sealed)? => Ok(None),
+            Ok(()) => Ok(Some(OTHER_PROGRAM_KEPT)),
             Err(SegmentError::File(
                 FileError::Format(_) | FileError::Rejected { .. } | FileError::RejectedEnd { .. },
-            )) => Ok(false),
+            )) => Ok(Some(FOREIGN_KEPT)),
             Err(SegmentError::File(error)) => Err(error),
             Err(SegmentError::Engine(error)) => Err(error.into()),
         }
@@ -315,6 +319,12 @@ const ONE_NAME_KEPT: &str = "this file system also finds it under the name of a 
 
 const LINK_KEPT: &str =
     "the source of this link has gone; it was kept, since nothing shows that Evener made it";
+
+const UNKNOWN_KEPT: &str = "its source has gone, but recipients do not show that Evener made it, so \
+     it was kept; an identity does";
+
+const OTHER_PROGRAM_KEPT: &str =
+    "its source has gone, but another program of age made it, so it was kept";
 
 const FOREIGN_KEPT: &str =
     "its source has gone, but it was not made with this key and context, so it was kept";
