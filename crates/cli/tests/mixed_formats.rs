@@ -121,6 +121,8 @@ fn two_formats_of_one_file_are_refused() {
             told(&ended, &format!("sealed/{other}: is encrypted in another format"));
             assert!(!fixture.path("out/one").exists());
         }
+        let ended = fixture.expect(2, &["cat", "-i", "identity", "sealed", "one"]);
+        told(&ended, &format!("`sealed/{other}`, in another format"));
         let ended = fixture.expect(1, &["list", "-i", "identity", "sealed"]);
         told(&ended, &format!("`{other}`, in another format"));
         fixture.expect(1, &["decrypt", "-i", "identity", "--only", "one", "sealed", "out"]);

@@ -9,6 +9,7 @@ use clap::Args;
 use evener::program::commands_terminals;
 use evener::{
     Failure, FileError, Operation, RandomAccess, Refusal, Report, SealedNames, Selection,
+    is_wrapped_key,
 };
 use evener_cli::streams;
 use zeroize::Zeroizing;
@@ -152,10 +153,18 @@ impl Cat {
 fn member(tree: &Path, path: &Path, names: &SealedNames) -> Result<OsString, Trouble> {
     let sealed = names.seal(path.file_name().unwrap_or_default());
     let sealed = tree.join(path).with_file_name(sealed);
-    if fs::symlink_metadata(&sealed).is_ok_and(|found| found.is_file()) {
-        return Ok(sealed.into());
-    }
     let plain = tree.join(path);
+    let is_file = fs::symlink_metadata(&sealed).is_ok_and(|found| found.is_file());
+    if is_file {
+        return match twin(&plain, names) {
+            None => Ok(sealed.into()),
+            Some(twin) => {
+                let [plain, twin] = [path, &twin].map(|it| shown(it).to_string());
+                let reason = Refusal::TwoFormats { plain, twin }.to_string();
+                Err(Failure { path: sealed, error: refused(reason) }.into())
+            }
+        };
+    }
     let reason = match fs::symlink_metadata(&plain) {
         Ok(found) if found.is_dir() => "is a directory; name the files in it".to_owned(),
         Ok(found) if found.is_symlink() => "is a symbolic link; name the file itself".to_owned(),
@@ -166,6 +175,14 @@ fn member(tree: &Path, path: &Path, names: &SealedNames) -> Result<OsString, Tro
         }
     };
     Err(Failure { path: plain, error: refused(reason) }.into())
+}
+
+/// The file of the other usual format that is decrypted to this path.
+fn twin(plain: &Path, names: &SealedNames) -> Option<PathBuf> {
+    let usual = [SealedNames::default(), SealedNames::of_age()];
+    let other = usual.iter().find(|it| usual.contains(names) && *it != names)?;
+    let twin = plain.with_file_name(other.seal(plain.file_name()?));
+    (twin.is_file() && !is_wrapped_key(&twin)).then_some(twin)
 }
 
 impl Extent {
