@@ -306,7 +306,8 @@ const NOTHING_TAKEN: &str =
     ": it has files, but the options (--include, --exclude) select none of them";
 
 const NOTHING_FITS: &str = ": none of its files is encrypted and chosen; encrypted files' names end \
-     in `.enc`, age's in `.age`, or in what --suffix says, and --include, --exclude and --only choose among those";
+     in `.enc`, age's in `.age`, or in what --suffix says, and --include, --exclude and --only choose \
+     among those";
 
 /// Returns whether `--only` names nothing but symbolic links and directories without files, all of
 /// which were done.

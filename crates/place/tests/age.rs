@@ -152,7 +152,12 @@ fn every_vector_has_the_outcome_that_it_expects() {
         match (expected, error) {
             ("success", None) => {}
             ("no match", Some(FileError::Format(error))) => assert!(
-                matches!(error, FormatError::OtherRecipients | FormatError::WrongPassphrase),
+                matches!(
+                    error,
+                    FormatError::IdentityNeeded
+                        | FormatError::OtherRecipients
+                        | FormatError::WrongPassphrase
+                ),
                 "{name}: {told}"
             ),
             ("HMAC failure", _) => assert_eq!(told, "its age header was changed", "{name}"),

@@ -13,7 +13,7 @@ use ::age::secrecy::{ExposeSecret, SecretString};
 use ::age::{DecryptError, Decryptor, EncryptError, Encryptor, scrypt};
 use age_core::format::{FileKey, Stanza};
 use evener_core::IgnorePoison;
-use evener_format::{AgeFileKey, AgeHeaders, FormatError, Recipe};
+use evener_format::{Age, AgeFileKey, AgeHeaders, FormatError, Recipe};
 use zeroize::Zeroizing;
 
 use super::header::{AgeFile, parse};
@@ -207,6 +207,11 @@ impl AgeHeaders for FileHeaders {
     }
 
     fn holds_key(&self, file: &[u8]) -> bool {
+        // It counts the tries of a passphrase.
+        let opens = |length| self.open(&file[..length]).is_ok();
+        if !Age::header_length(file).is_none_or(opens) {
+            return false;
+        }
         let _alone = self.one_at_a_time.lock().ignore_poison();
         super::unwrap(file, Path::new(""), self).is_ok_and(|text| recognise(&text) == Guess::Key)
     }
