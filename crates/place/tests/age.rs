@@ -75,13 +75,8 @@ impl Vector {
         self.fields.iter().find(|field| field.0 == name).map(|field| &*field.1)
     }
 
-    /// The outcome: that of C2SP, except where the age crate differs for the sake of old files. It
-    /// accepts a stanza whose body has no or 48 bytes without the empty line at its end.
     fn expected(&self) -> &str {
-        match &*self.name {
-            "stanza_missing_body" | "stanza_missing_final_line" => "success",
-            _ => self.field("expect").unwrap(),
-        }
+        self.field("expect").unwrap()
     }
 
     /// The plaintext that the age crate gives out, even before a failure.

@@ -15,16 +15,33 @@ pub(super) fn read_header(bytes: &[u8]) -> Result<Decryptor<AgeFile>, DecryptErr
     parse(binary(bytes)?)
 }
 
-/// Parses the header of a binary age file, unless it consists of more words than recipients have.
+/// Parses the header of a binary age file, unless it consists of more words than recipients have, or
+/// a stanza lacks its end.
 ///
-/// The crate stores each word on its own: short ones would take a hundred times their length.
+/// The crate stores each word on its own: short ones would take a hundred times their length. It also
+/// takes stanzas without an end, as early versions of rage wrote them, and age does not.
 pub(super) fn parse(file: Vec<u8>) -> Result<Decryptor<AgeFile>, DecryptError> {
-    let header = &file[..Age::header_length(&file).unwrap_or(file.len())];
+    let length = Age::header_length(&file);
+    let header = &file[..length.unwrap_or(file.len())];
     let blanks = header.iter().filter(|&&byte| byte == b' ').count();
     if blanks > MOST_SHORT_WORDS + header.len() / SHORTEST_WORD {
         return Err(DecryptError::InvalidHeader);
     }
+    if length.is_some() && !all_stanzas_end(header) {
+        return Err(DecryptError::InvalidHeader);
+    }
     Decryptor::new_buffered(AgeFile::new(file))
+}
+
+/// Returns whether each stanza ends in a line of less than 64 characters, which may be empty.
+fn all_stanzas_end(header: &[u8]) -> bool {
+    let mut has_ended = true;
+    header.split(|&byte| byte == b'\n').all(|line| {
+        let begins = line.starts_with(b"-> ") || line.starts_with(b"---");
+        let is_right = !begins || has_ended;
+        has_ended = !line.starts_with(b"-> ") && (has_ended || line.len() < 64);
+        is_right
+    })
 }
 
 /// Counts the stanzas of an age file's header: one for each recipient, and perhaps one of nobody's.
