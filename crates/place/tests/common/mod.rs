@@ -9,15 +9,16 @@ pub mod scene;
 pub mod slow;
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use evener_core::{Cipher, Engine, Iv, Key};
 use evener_format::{CobblestoneSuite, Digest, HkdfHash, OpensslSecret, Recipe, TinkKey};
+use evener_keys::NoUnlock;
 use evener_keys::age::{FileHeaders, Identity};
-use evener_keys::{NoUnlock, create};
 use evener_place::{
     Existing, Failure, KeyRing, Operation, OperationError, Report, RunSettings, StreamOptions,
     StreamSource, StreamTarget, TransferOptions, TreeOptions,
@@ -139,7 +140,9 @@ fn same_identity() -> Identity {
     let home = home();
     let path = home.path().join("identity");
     let text = b"AGE-SECRET-KEY-1AVAUC2SN5XMEYHPEUW5REVFPLFSNGUTU3Z8ELL050JTS9UC03J7SK8M0KD";
-    create(&path, text).unwrap();
+    // As simply as can be: in some processes, calls fail.
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).unwrap();
+    file.write_all(text).unwrap();
     Identity::read_file(&path, &NoUnlock).unwrap().remove(0)
 }
 
