@@ -135,6 +135,7 @@ fn every_example_with_files_runs_on_changed_ones() {
         "crates/format/src",
         "crates/keys/src",
         "crates/place/src",
+        "crates/seal/src",
     ] {
         find_examples(&root, &root.join(place), &mut found);
     }
