@@ -41,6 +41,7 @@ mod error;
 mod file_cipher;
 mod geometry;
 mod header;
+pub mod index;
 mod openssl_enc;
 mod recipe;
 mod tink;

@@ -15,7 +15,7 @@ use openssl::provider::Provider;
 use super::{Chunk, ChunkIv, FileCipher, FormatError, Layout, Recipe};
 
 /// Makes a whole file.
-fn seal(recipe: &Recipe, plain: &[u8]) -> Vec<u8> {
+pub(super) fn seal(recipe: &Recipe, plain: &[u8]) -> Vec<u8> {
     let (file, header) = recipe.create().unwrap();
     let layout = Layout::for_plaintext(file.geometry(), plain.len() as u64).unwrap();
     let mut sealed = header.bytes().to_vec();
@@ -34,7 +34,7 @@ fn seal(recipe: &Recipe, plain: &[u8]) -> Vec<u8> {
 }
 
 /// Reads a whole file, last chunk first, to check that any order works.
-fn open(recipe: &Recipe, sealed: &[u8]) -> Result<Vec<u8>, OpenError> {
+pub(super) fn open(recipe: &Recipe, sealed: &[u8]) -> Result<Vec<u8>, OpenError> {
     let file = recipe.open(sealed)?;
     let layout = Layout::for_sealed(file.geometry(), sealed.len() as u64)?;
     let mut plain = Vec::new();
@@ -52,7 +52,7 @@ fn open(recipe: &Recipe, sealed: &[u8]) -> Result<Vec<u8>, OpenError> {
 }
 
 #[derive(Debug, PartialEq, thiserror::Error)]
-enum OpenError {
+pub(super) enum OpenError {
     #[error(transparent)]
     Format(#[from] FormatError),
     #[error("a chunk does not decrypt")]
