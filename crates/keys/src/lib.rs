@@ -35,6 +35,7 @@ mod process;
 mod random;
 mod recognise;
 mod ring;
+pub mod signing;
 mod text;
 mod tink_json;
 mod tink_keyset;
