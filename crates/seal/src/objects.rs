@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use evener_core::{Direction, Iv};
-use evener_format::{FileCipher, Header};
+use evener_format::{FileCipher, Header, Recipe};
 use evener_pipeline::Worker;
 
 use super::segment::{SegmentError, Segments};
@@ -39,6 +39,11 @@ pub trait Blob: ReadAt + Send + Sync {
         let mut beginning = vec![0; self.length().min(most) as usize];
         self.read_exact_at(&mut beginning, 0)?;
         Ok(beginning)
+    }
+
+    /// What opens it, where that is known without trying the operation's keys.
+    fn recipe(&self) -> Option<&Recipe> {
+        None
     }
 }
 

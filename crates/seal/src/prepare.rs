@@ -39,6 +39,11 @@ pub fn prepare_sealed(
 ) -> Result<Prepared, SegmentError> {
     let length = sealed.length();
     let beginning = &*with_header(sealed, beginning, |start| keys.bytes_to_open(start))?;
+    if let Some(recipe) = sealed.recipe() {
+        let cipher = recipe.open(beginning).map_err(FileError::from)?;
+        let layout = Layout::for_sealed(cipher.geometry(), length).map_err(FileError::from)?;
+        return Ok(Prepared { cipher, layout, header: None });
+    }
     let prepared = |cipher: FileCipher| -> Result<Prepared, FormatError> {
         let layout = Layout::for_sealed(cipher.geometry(), length)?;
         Ok(Prepared { cipher, layout, header: None })

@@ -92,6 +92,11 @@ impl<O: Objects> Feed<'_, O> {
         }
     }
 
+    /// Has workers come for the tasks so far, since the feed may wait for their results before it goes on.
+    pub fn hold(&self) {
+        self.queue.hold_feed();
+    }
+
     /// Stops the run.
     pub fn stop(&self) {
         self.queue.stop();
