@@ -12,6 +12,7 @@ mod entries;
 mod existing;
 mod exposure;
 mod identity;
+pub mod indexed;
 mod inherited;
 mod left_out;
 mod location;
@@ -50,11 +51,11 @@ pub use options::{
 pub use options::{ForProgram, SharedTarget};
 pub use place::{
     Abilities, Blob, Content, Draft, Entry, Kind, Local, Memory, Metadata, NewObject, Origin,
-    Store, Tree, transfer,
+    Stamp, Store, Tree, transfer,
 };
 pub use protected::Protected;
 pub use random_access::{RandomAccess, random_access};
-pub use report::{Doubt, Effort, Failure, Notice, Report, Retirement, WorkerEffort};
+pub use report::{Doubt, Effort, Failure, Notice, Report, Retirement, SealedTree, WorkerEffort};
 pub use sealed_names::{MalformedSuffix, SealedNames};
 pub use selection::{MalformedGlob, Selection};
 pub use stream::{

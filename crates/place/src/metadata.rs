@@ -6,9 +6,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use rustix::fs::{
-    AtFlags, CWD, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, XattrFlags, chownat, fchmod,
-    fchown, fgetxattr, flistxattr, fremovexattr, fsetxattr, fstat, futimens, openat, readlinkat,
-    utimensat,
+    AtFlags, CWD, Gid, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags,
+    chownat, fchmod, fchown, fgetxattr, flistxattr, fremovexattr, fsetxattr, fstat, futimens,
+    openat, readlinkat, utimensat,
 };
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -114,7 +114,12 @@ impl Metadata {
 
     /// Gives an output the times of its source, if the file system sets times.
     pub(crate) fn set_times(&self, output: BorrowedFd<'_>, status: &Stat) -> Result<(), FileError> {
-        futimens(output, &times(status))
+        let times = times(status);
+        let is_omitted = |time: &Timespec| time.tv_nsec == UTIME_OMIT;
+        if [times.last_access, times.last_modification].iter().all(is_omitted) {
+            return Ok(());
+        }
+        futimens(output, &times)
             .or_else(|errno| self.unkept.times.forgive(errno))
             .map_err(FileError::system("set its times"))
     }

@@ -64,7 +64,11 @@ impl RandomAccess {
         keys: &KeyRing,
         engine: Arc<dyn Engine>,
     ) -> Result<RandomAccess, FileError> {
-        RandomAccess::open(Box::new(Reading(blob)), keys, engine)
+        let plain = blob.plain_length();
+        let mut opened = RandomAccess::open(Box::new(Reading(blob)), keys, engine)?;
+        // Padding may follow.
+        opened.length = opened.length.min(plain.unwrap_or(u64::MAX));
+        Ok(opened)
     }
 
     fn open(
@@ -125,7 +129,8 @@ impl RandomAccess {
             else {
                 break;
             };
-            let count = found.len().min(buffer.len() - done);
+            let left = usize::try_from(self.length - at).unwrap_or(usize::MAX);
+            let count = found.len().min(buffer.len() - done).min(left);
             buffer[done..done + count].copy_from_slice(&found[..count]);
             done += count;
         }

@@ -57,6 +57,11 @@ impl<'a> Record<'a> {
         }
     }
 
+    /// Stops the run, and counts its progress.
+    pub(crate) fn control(&self) -> &'a Control {
+        self.control
+    }
+
     /// Counts files that become tasks. Each is to be done, to fail or to be left.
     pub(crate) fn fed(&self, files: u64) {
         self.fed.fetch_add(files, Ordering::Relaxed);

@@ -9,6 +9,7 @@ use evener_pipeline::{RunStatistics, WorkerStatistics};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
+use crate::indexed::{GenerationInfo, Sealed};
 use crate::{FileError, OperationError};
 
 /// The result of an operation. Its JSON is the document that the program prints. A `path` that is
@@ -74,6 +75,19 @@ pub struct Report {
     /// The greatest possible number of further such files, whose names were not kept.
     #[serde(skip_serializing_if = "is_zero")]
     pub doubtful_unnamed: u64,
+    /// The generation of a sealed tree.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sealed: Option<SealedTree>,
+}
+
+/// The generation of a sealed tree that an operation has made or read.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub enum SealedTree {
+    /// The newest one, which an operation has made unless nothing had changed.
+    Made(Sealed),
+    /// The one that was read.
+    Read(GenerationInfo),
 }
 
 /// A file that may be wrong.

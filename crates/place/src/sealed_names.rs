@@ -28,6 +28,11 @@ impl SealedNames {
         SealedNames { suffix: ".age".into() }
     }
 
+    /// Names that stay as they are, in a sealed tree.
+    pub(crate) fn kept() -> SealedNames {
+        SealedNames { suffix: OsString::new() }
+    }
+
     /// The names with this suffix.
     ///
     /// # Errors

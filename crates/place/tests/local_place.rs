@@ -16,7 +16,8 @@ use common::child::shim;
 use common::slow::Slow;
 use common::{Options, assert_same_tree, bytes, cobblestone, home, options, process, snapshot};
 use evener_place::{
-    Abilities, Blob, Entry, Fault, Kind, Local, Memory, Name, Origin, Store, transfer,
+    Abilities, Blob, Draft, Entry, Fault, Kind, Local, Memory, Name, NewObject, Origin, Store,
+    transfer,
 };
 use evener_place::{
     Failure, FileError, Operation, OperationError, Protected, Report, Selection, TransferOptions,
@@ -251,6 +252,54 @@ fn existing_outputs_are_refused_resumed_or_replaced() {
         };
         assert!(content(&plain) == content(&back));
     }
+}
+
+/// A local store in which somebody else is quicker with every object.
+struct Late(Local, PathBuf);
+
+impl Store for Late {
+    fn abilities(&self) -> Abilities {
+        Store::abilities(&self.0)
+    }
+
+    fn look(&self, name: &Name) -> Result<Option<Entry>, Fault> {
+        self.0.look(name)
+    }
+
+    fn begin(&self, object: &NewObject<'_>) -> Result<Box<dyn Draft>, Fault> {
+        let path = self.1.join(object.name.path());
+        // This makes the directory.
+        drop(self.0.begin(object)?);
+        fs::write(path, b"another's").unwrap();
+        self.0.begin(object)
+    }
+
+    fn origin(&self) -> Option<&dyn Origin> {
+        None
+    }
+
+    fn sync(&self) -> Result<(), Fault> {
+        Ok(())
+    }
+}
+
+#[test]
+fn no_object_replaces_one_that_appears_in_a_new_directory() {
+    let (memory, home) = (Memory::new(), home());
+    for length in [0, 3, 70_000, 3_000_000] {
+        memory.insert(name(format!("data/{length}")), &bytes(length));
+    }
+    let sealed = home.path().join("sealed");
+    let late = Late(local(&sealed), sealed.clone());
+    let report = perform(Operation::Encrypt, &memory, Some(&late), &options());
+    assert_eq!((report.files, report.failures.len()), (0, 4), "{:?}", reasons(&report));
+    for Failure { error, .. } in &report.failures {
+        assert!(matches!(error, FileError::Place(Fault::Exists(_))), "{error}");
+    }
+    for length in ["0", "3", "70000", "3000000"] {
+        assert_eq!(fs::read(sealed.join(format!("data/{length}.enc"))).unwrap(), b"another's");
+    }
+    assert_eq!(fs::read_dir(sealed.join("data")).unwrap().count(), 4);
 }
 
 #[test]

@@ -57,7 +57,11 @@ impl Transfer<'_> {
             let layout = Layout::for_plaintext(&geometry.ok()?, plain).ok()?;
             (layout.sealed_length() == sealed).then_some(())
         };
-        if !self.keys.recipes().any(|recipe| belongs(recipe).is_some()) {
+        let is_whole = match source.0.plain_length() {
+            Some(length) => length == plain,
+            None => self.keys.recipes().any(|recipe| belongs(recipe).is_some()),
+        };
+        if !is_whole {
             let difference = format!("has {length} bytes, which its source does not give");
             return Err(FileError::Differs { name, difference }.into());
         }

@@ -18,6 +18,8 @@ pub struct Entry {
     pub length: Option<u64>,
     /// Its metadata, as far as the place tells it with the name.
     pub metadata: Metadata,
+    /// Its identity and state, where the place has them.
+    pub stamp: Option<Stamp>,
 }
 
 impl Entry {
@@ -28,8 +30,22 @@ impl Entry {
 
     /// An entry of any kind.
     pub fn of(name: Name, kind: Kind, metadata: Metadata) -> Entry {
-        Entry { name, kind, length: None, metadata }
+        Entry { name, kind, length: None, metadata, stamp: None }
     }
+}
+
+/// The identity and state of a local entry. A later run finds by them what has moved, and what has
+/// not changed: programs can set the time of the last modification back, but not that of the last
+/// change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Stamp {
+    /// The number of its file system, which may be another after the next mount.
+    pub device: u64,
+    /// Its number there. It is reused once the entry is gone.
+    pub inode: u64,
+    /// The time of the last change of its content, metadata or names: in seconds since 1970, and
+    /// nanoseconds.
+    pub changed: (i64, u32),
 }
 
 /// The kind of an entry.

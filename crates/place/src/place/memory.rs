@@ -133,7 +133,7 @@ impl fmt::Debug for Memory {
 
 impl Origin for Memory {
     fn abilities(&self) -> Abilities {
-        Abilities::QUICK.with_metadata()
+        Abilities::QUICK.with_metadata().sorted()
     }
 
     fn walk(&self) -> Box<dyn Iterator<Item = Result<Entry, Fault>> + Send + '_> {
@@ -149,8 +149,18 @@ impl Origin for Memory {
             Ok(entry)
         };
         let entries = self.lock();
-        let entries: Vec<_> = entries.iter().map(|(name, stored)| entry(name, stored)).collect();
+        let mut sorted: Vec<_> = entries.iter().collect();
+        sorted.sort_by_key(|(name, _)| (name.path().parent(), name.path().file_name()));
+        let entries: Vec<_> = sorted.into_iter().map(|(name, it)| entry(name, it)).collect();
         Box::new(entries.into_iter())
+    }
+
+    fn list(&self, directory: &Name) -> Result<Vec<Entry>, Fault> {
+        let entries = self.lock();
+        let below = entries.range::<Name, _>(directory..);
+        let below = below.take_while(|(name, _)| name.path().starts_with(directory.path()));
+        let within = below.filter(|(name, _)| name.path().parent() == Some(directory.path()));
+        Ok(within.map(|(name, stored)| stored.entry(name)).collect())
     }
 
     fn open(&self, name: &Name, _: &mut [u8]) -> Result<(Box<dyn Blob>, usize), Fault> {

@@ -16,13 +16,17 @@ mod parts;
 mod structure;
 mod transfer;
 
-pub use entry::{Entry, Kind, Metadata, NewObject};
+pub(crate) use entry::time;
+pub use entry::{Entry, Kind, Metadata, NewObject, Stamp};
 pub use local::Local;
 pub use memory::{Content, Memory};
+pub(crate) use parts::Assembly;
+pub(crate) use transfer::seats_for;
 pub use transfer::transfer;
 
 use std::path::Path;
 
+use evener_format::Recipe;
 use evener_seal::{self as seal, Fault, FileError, Name};
 
 /// A place that objects are read from.
@@ -31,10 +35,19 @@ pub trait Origin: Send + Sync {
     fn abilities(&self) -> Abilities;
 
     /// All entries: a directory before those in it, and an object before its further names;
-    /// otherwise in any order. An entry that can't be read is an error of its own, and the walk goes
-    /// on. The iterator may wait between two entries for other calls to end, so it must hold no lock
+    /// otherwise in any order, unless the place is [sorted](Abilities::sorted). An entry that can't
+    /// be read is an error of its own, and the walk goes on. The iterator may wait between two entries for other calls to end, so it must hold no lock
     /// that they need.
     fn walk(&self) -> Box<dyn Iterator<Item = Result<Entry, Fault>> + Send + '_>;
+
+    /// The entries directly in a directory, in any order, each under its own name as if it were the
+    /// first of its object. There are none where there is no directory with this name.
+    ///
+    /// # Errors
+    /// When it can't be read, and [`Fault::Refused`] where the place lists no single directories.
+    fn list(&self, _directory: &Name) -> Result<Vec<Entry>, Fault> {
+        Err(Fault::Refused("the place lists no single directories".to_owned()))
+    }
 
     /// Opens an object and reads its first bytes, as many as `first` has room for: a place answers
     /// both with one call. Returns how many bytes it has read, which may be none.
@@ -69,6 +82,17 @@ pub trait Blob: Send + Sync {
 
     /// Its metadata when it was opened; `None` where the walk has told all that the place knows.
     fn metadata(&self) -> Option<&Metadata> {
+        None
+    }
+
+    /// What opens a sealed object, where the place knows that better than the operation's keys.
+    fn recipe(&self) -> Option<&Recipe> {
+        None
+    }
+
+    /// The number of bytes of a sealed object's plaintext, without the padding behind them, where
+    /// the place knows it.
+    fn plain_length(&self) -> Option<u64> {
         None
     }
 }
@@ -179,11 +203,13 @@ pub struct Abilities {
     requests: usize,
     part: Option<usize>,
     keeps_metadata: bool,
+    is_sorted: bool,
 }
 
 impl Abilities {
     /// A place with quick calls, which takes any bytes in any order.
-    pub const QUICK: Abilities = Abilities { requests: 1, part: None, keeps_metadata: false };
+    pub const QUICK: Abilities =
+        Abilities { requests: 1, part: None, keeps_metadata: false, is_sorted: false };
 
     /// A place whose calls take long, and which takes up to `requests` of them at once.
     pub fn slow(requests: usize) -> Abilities {
@@ -202,6 +228,15 @@ impl Abilities {
         Abilities { keeps_metadata: true, ..self }
     }
 
+    /// The same place, whose [`Origin::walk`] is sorted: first the place's own entry, if it has one,
+    /// and then all others by the directories that they are in, and by name in each. Directories are
+    /// compared component by component, and names as bytes. So all entries of a directory, its
+    /// subdirectories among them, come before those in its subdirectories.
+    #[must_use]
+    pub fn sorted(self) -> Abilities {
+        Abilities { is_sorted: true, ..self }
+    }
+
     /// The number of calls that it takes at once: 1 where a call takes microseconds.
     pub fn requests(&self) -> usize {
         self.requests
@@ -217,6 +252,11 @@ impl Abilities {
     pub fn keeps_metadata(&self) -> bool {
         self.keeps_metadata
     }
+
+    /// True if [`Origin::walk`] is [sorted](Abilities::sorted).
+    pub fn is_sorted(&self) -> bool {
+        self.is_sorted
+    }
 }
 
 /// An open object of an origin.
@@ -231,5 +271,9 @@ impl seal::ReadAt for Reading {
 impl seal::Blob for Reading {
     fn length(&self) -> u64 {
         self.0.length()
+    }
+
+    fn recipe(&self) -> Option<&Recipe> {
+        self.0.recipe()
     }
 }

@@ -7,7 +7,7 @@ use evener_core::WipedBuffer;
 use super::{Draft, Fault};
 
 /// A draft that takes any bytes in any order, for any store.
-pub(super) struct Assembly {
+pub(crate) struct Assembly {
     draft: Box<dyn Draft>,
     parts: Option<Parts>,
 }
@@ -28,7 +28,7 @@ struct Parts {
 impl Assembly {
     /// `part` is the store's [`Abilities::part`](super::Abilities::part), and `length` the greatest
     /// length of the object in bytes.
-    pub(super) fn new(
+    pub(crate) fn new(
         draft: Box<dyn Draft>,
         part: Option<usize>,
         length: u64,
@@ -40,7 +40,7 @@ impl Assembly {
     }
 
     /// Takes bytes that belong at an offset.
-    pub(super) fn write_at(&mut self, bytes: &[u8], at: u64) -> Result<(), Fault> {
+    pub(crate) fn write_at(&mut self, bytes: &[u8], at: u64) -> Result<(), Fault> {
         let Assembly { draft, parts } = self;
         let Some(parts) = parts else { return draft.write_at(bytes, at) };
         if at != parts.end() {
@@ -57,7 +57,7 @@ impl Assembly {
     }
 
     /// Publishes an object of `length` bytes.
-    pub(super) fn publish(self, length: u64) -> Result<(), Fault> {
+    pub(crate) fn publish(self, length: u64) -> Result<(), Fault> {
         let Some(parts) = self.parts else { return self.draft.publish(&[]) };
         if parts.end() != length || !parts.early.is_empty() {
             return Err(Fault::Failed("not all of it was written".to_owned()));

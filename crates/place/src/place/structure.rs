@@ -184,7 +184,7 @@ impl Transfer<'_> {
             return Ok(false);
         };
         let has_time = one.metadata.modified.is_some();
-        Ok(has_time && Entry { name: other.name.clone(), ..one } == other)
+        Ok(has_time && Entry { name: other.name.clone(), stamp: other.stamp, ..one } == other)
     }
 
     /// Ends the directories, when everything in them is done, and tells what the store lacks.

@@ -16,8 +16,8 @@ use crate::seats::{self, Accounts};
 use crate::selection::Watch;
 use crate::tree::refuse_overlap;
 use crate::{
-    Contradiction, Control, Failure, FileError, KeyRing, MalformedPath, Operation, OperationError,
-    Refusal, Report, RunSettings, TransferOptions, contradictions,
+    Contradiction, Control, Failure, FileError, KeyRing, Operation, OperationError, Report,
+    RunSettings, TransferOptions, contradictions,
 };
 use evener_seal::{
     Blob, Done, Draft, Feed, Objects, Opened, Order, Request, Room, Sealer, SegmentError,
@@ -125,7 +125,7 @@ pub fn transfer(
 
 /// A seat for each call that the places want at once. The further ones are on engines that compute
 /// on the calling thread: most of them wait for a place.
-fn seats_for(able: &[Arc<dyn Engine>], requests: usize) -> Vec<Arc<dyn Engine>> {
+pub(crate) fn seats_for(able: &[Arc<dyn Engine>], requests: usize) -> Vec<Arc<dyn Engine>> {
     let computing =
         able.iter().filter(|engine| engine.description().kind == evener_core::Kind::Cpu).cycle();
     let more = requests.saturating_sub(able.len());
@@ -167,8 +167,10 @@ pub(super) struct Item {
 }
 
 fn feed_items(items: Vec<Item>, is_slow: bool, feed: &Feed<'_, Transfer<'_>>) {
-    for some in items.chunks(if is_slow { 1 } else { BATCH }) {
-        feed.push((), some.to_vec());
+    let at_once = if is_slow { 1 } else { BATCH };
+    let mut items = items.into_iter();
+    while items.len() > 0 {
+        feed.push((), items.by_ref().take(at_once).collect());
     }
 }
 
@@ -177,10 +179,11 @@ impl Transfer<'_> {
     /// same worker, and the longest objects, as far as seen, come first.
     fn walk(&self, is_slow: bool, structure: &mut Structure, feed: &Feed<'_, Self>) {
         let mut entries = self.origin.walk();
+        let at_once = if is_slow { SEEN_AT_ONCE } else { BATCH };
         while !self.control.is_stopped() {
             let mut items: Vec<Item> = Vec::new();
             let mut number = 0;
-            for entry in entries.by_ref().take(SEEN_AT_ONCE) {
+            for entry in entries.by_ref().take(at_once) {
                 number += 1;
                 match entry {
                     Ok(entry) => items.extend(self.sort(entry, structure)),
@@ -224,6 +227,9 @@ impl Transfer<'_> {
 
     /// Globs and paths are those of plain objects.
     fn takes_object(&self, path: &Path) -> bool {
+        if self.options.selection.takes_everything() {
+            return true;
+        }
         let file = path.file_name().unwrap_or_default();
         self.takes(&path.with_file_name(self.options.names.plain(self.operation, file)))
     }
@@ -245,8 +251,7 @@ impl Transfer<'_> {
     fn name_of_output(&self, name: &Name) -> Result<Name, FileError> {
         let file = name.path().file_name().unwrap_or_default();
         let output = self.options.names.output(self.operation, file)?;
-        let refused = |error: MalformedPath| Refusal::Other(error.to_string()).into();
-        Name::new(name.path().with_file_name(output)).map_err(refused)
+        Ok(Name::found(name.path().with_file_name(output)))
     }
 
     fn sync(&self) {
@@ -257,8 +262,8 @@ impl Transfer<'_> {
     }
 
     fn into_report(self, report: &mut Report) {
-        let suffix =
-            Some(self.options.names.suffix()).filter(|_| self.operation != Operation::Encrypt);
+        let suffix = Some(self.options.names.suffix());
+        let suffix = suffix.filter(|it| self.operation != Operation::Encrypt && !it.is_empty());
         if !self.control.is_stopped() {
             for reason in self.selection.notices(suffix) {
                 self.record.notice(Path::new(""), reason);
@@ -279,11 +284,20 @@ impl Item {
 }
 
 /// An output. Of a draft that has failed, only the reason is left.
-pub(super) struct Writing(Mutex<Result<Assembly, Fault>>);
+pub(super) struct Writing {
+    assembly: Mutex<Result<Assembly, Fault>>,
+    /// The length of the output, where padding may follow it.
+    length: Option<u64>,
+}
 
 impl Draft for Writing {
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), FileError> {
-        let mut assembly = self.0.lock().ignore_poison();
+        let room = self.length.map_or(u64::MAX, |length| length.saturating_sub(offset));
+        let bytes = &bytes[..bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
+        if bytes.is_empty() && offset > 0 {
+            return Ok(());
+        }
+        let mut assembly = self.assembly.lock().ignore_poison();
         let written = match &mut *assembly {
             Ok(open) => open.write_at(bytes, offset),
             Err(fault) => Err(fault.clone()),
@@ -340,11 +354,13 @@ impl Objects for Transfer<'_> {
             Operation::Encrypt => {
                 Layout::for_plaintext(&geometry, source.length())?.sealed_length()
             }
-            Operation::Decrypt | Operation::Verify => source.length(),
+            Operation::Decrypt | Operation::Verify => {
+                source.0.plain_length().unwrap_or(source.length())
+            }
         };
         let object = self.new_object(&item.output, item.metadata(source), longest);
         let assembly = Assembly::new(store.begin(&object)?, self.part, longest)?;
-        Ok(Some(Writing(Mutex::new(Ok(assembly)))))
+        Ok(Some(Writing { assembly: Mutex::new(Ok(assembly)), length: source.0.plain_length() }))
     }
 
     fn finish(
@@ -358,8 +374,8 @@ impl Objects for Transfer<'_> {
         blob.0.check()?;
         let mut written = 0;
         if let Some(output) = output {
-            output.0.into_inner().ignore_poison()?.publish(length)?;
-            written = length;
+            written = output.length.unwrap_or(length);
+            output.assembly.into_inner().ignore_poison()?.publish(written)?;
         }
         self.record.done(|| item.entry.name.path().to_owned(), blob.length(), written, false);
         worker.count_units(1);

@@ -3,9 +3,11 @@
 #![allow(dead_code, unreachable_pub, reason = "each test uses some of it")]
 
 pub mod child;
+pub mod forge;
 pub mod late;
 pub mod meddler;
 pub mod scene;
+pub mod sealed;
 pub mod slow;
 
 use std::collections::BTreeMap;
@@ -136,7 +138,7 @@ fn age_with(identity: Identity) -> KeyRing {
 }
 
 /// An identity that a killed process and the next one have.
-fn same_identity() -> Identity {
+pub fn same_identity() -> Identity {
     let home = home();
     let path = home.path().join("identity");
     let text = b"AGE-SECRET-KEY-1AVAUC2SN5XMEYHPEUW5REVFPLFSNGUTU3Z8ELL050JTS9UC03J7SK8M0KD";

@@ -265,6 +265,18 @@ int openat64(int directory, const char *path, int flags, ...)
     return open_at(directory, path, flags | O_LARGEFILE, mode);
 }
 
+/* Those that Rust's own library calls. */
+int open64(const char *path, int flags, ...)
+{
+    va_list more;
+    va_start(more, flags);
+    mode_t mode = va_arg(more, mode_t);
+    va_end(more);
+    return judge("open", AT_FDCWD, path) != GO_ON ? -1 : REAL(open64)(path, flags, mode);
+}
+
+PASS(int, rename, (const char *from, const char *to), (from, to), AT_FDCWD, to)
+
 int linkat(int from_directory, const char *from, int directory, const char *path, int flags)
 {
     FOLD(from_directory, from)

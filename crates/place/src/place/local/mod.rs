@@ -3,6 +3,7 @@
 mod origin;
 mod spellings;
 mod store;
+mod walk;
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -17,7 +18,7 @@ use rustix::io::Errno;
 use rustix::process::{getegid, geteuid};
 
 use self::spellings::Spellings;
-use super::entry::{Metadata, time};
+use super::entry::{Metadata, Stamp, time};
 use super::{Fault, Name};
 use crate::exposure::lies_without_modes;
 use crate::identity::{Identity, permissions};
@@ -36,6 +37,9 @@ use evener_seal::IntoSystemError;
 /// nothing replaces an entry of another kind. Directories that were there before keep their mode and
 /// times, and one that is read-only takes no outputs. The root stays open as long as this value
 /// lives.
+///
+/// As an origin it is [sorted](super::Abilities::sorted), and its entries have
+/// [stamps](super::Entry::stamp).
 #[derive(Debug)]
 pub struct Local {
     path: PathBuf,
@@ -65,6 +69,8 @@ struct Rules {
     leaves_holes: bool,
     /// The modes of files and directories whose sources show none.
     usual_modes: (u32, u32),
+    /// A status with the owner that new files get.
+    own_status: OnceLock<Stat>,
 }
 
 impl Local {
@@ -144,12 +150,14 @@ impl Local {
             path.ancestors().find_map(|above| Some((above, open.get(above)?.clone())))
         };
         let (above, mut at) = nearest.unwrap_or_else(|| (Path::new(""), root.clone()));
-        let mut below = above.to_owned();
-        for name in path.strip_prefix(above).unwrap_or(path) {
-            below.push(name);
-            at = Arc::new(self.step(&at, name, &below, rules)?);
+        if above != path {
+            let mut below = above.to_owned();
+            for name in path.strip_prefix(above).unwrap_or(path) {
+                below.push(name);
+                at = Arc::new(self.step(&at, name, &below, rules)?);
+            }
+            self.keep_open(path, &at);
         }
-        self.keep_open(path, &at);
         if rules.is_some() {
             self.note_written(&at);
         }
@@ -164,7 +172,7 @@ impl Local {
         path: &Path,
         rules: Option<&Rules>,
     ) -> Result<Made, FileError> {
-        let opened = match (open_directory(above.as_fd(), name, false), rules) {
+        let mut opened = match (open_directory(above.as_fd(), name, false), rules) {
             (Ok(opened), _) => Made::of(opened, false)?,
             (Err(Errno::NOENT), Some(rules)) => {
                 let source = rules.status_of_directory(&Metadata::default())?;
@@ -174,6 +182,7 @@ impl Local {
             (Err(errno), None) => return Err(FileError::system(OPEN_DIRECTORY)(errno)),
         };
         let made = self.made.lock().ignore_poison().get(path).copied();
+        opened.is_new |= made.is_some();
         match made.is_none_or(|made| made == opened.identity) {
             true => Ok(opened),
             false => Err(Refusal::DirectoryMoved.into()),
@@ -229,6 +238,7 @@ impl Rules {
             }),
             is_guarded: is_plain && !options.insecure_modes,
             leaves_holes: is_plain && options.sparse,
+            own_status: OnceLock::new(),
             metadata,
         }
     }
@@ -251,11 +261,33 @@ impl Rules {
     }
 
     fn status_of_file(&self, metadata: &Metadata) -> Result<Stat, FileError> {
-        status(metadata, self.usual_modes.0)
+        self.status(metadata, self.usual_modes.0)
     }
 
     fn status_of_directory(&self, metadata: &Metadata) -> Result<Stat, FileError> {
-        status(metadata, self.usual_modes.1)
+        self.status(metadata, self.usual_modes.1)
+    }
+
+    /// A status that has the metadata of an entry. Times that it lacks are those that nobody sets.
+    #[allow(clippy::useless_conversion, reason = "the types differ between architectures")]
+    fn status(&self, metadata: &Metadata, usual_mode: u32) -> Result<Stat, FileError> {
+        let mut status = match self.own_status.get() {
+            Some(status) => *status,
+            None => {
+                let mut status = stat("/").map_err(FileError::system("read a status"))?;
+                (status.st_uid, status.st_gid) = (geteuid().as_raw(), getegid().as_raw());
+                *self.own_status.get_or_init(|| status)
+            }
+        };
+        status.st_mode = metadata.mode.unwrap_or(usual_mode) & 0o7777;
+        if let Some(owner) = metadata.owner {
+            (status.st_uid, status.st_gid) = owner;
+        }
+        let (seconds, nanoseconds) =
+            metadata.modified_since_1970().unwrap_or((0, UTIME_OMIT.into()));
+        (status.st_mtime, status.st_mtime_nsec) = (seconds as _, nanoseconds as _);
+        status.st_atime_nsec = UTIME_OMIT as _;
+        Ok(status)
     }
 }
 
@@ -263,17 +295,13 @@ fn open_root(path: &Path) -> Result<OwnedFd, FileError> {
     open_directory(CWD, path.as_os_str(), true).map_err(FileError::system(OPEN_DIRECTORY))
 }
 
-/// A status that has the metadata of an entry. Times that it lacks are those that nobody sets.
-#[allow(clippy::useless_conversion, reason = "the types differ between architectures")]
-fn status(metadata: &Metadata, usual_mode: u32) -> Result<Stat, FileError> {
-    let mut status = stat("/").map_err(FileError::system("read a status"))?;
-    status.st_mode = metadata.mode.unwrap_or(usual_mode) & 0o7777;
-    let (user, group) = metadata.owner.unwrap_or((geteuid().as_raw(), getegid().as_raw()));
-    (status.st_uid, status.st_gid) = (user, group);
-    let (seconds, nanoseconds) = metadata.modified_since_1970().unwrap_or((0, UTIME_OMIT.into()));
-    (status.st_mtime, status.st_mtime_nsec) = (seconds as _, nanoseconds as _);
-    status.st_atime_nsec = UTIME_OMIT as _;
-    Ok(status)
+#[allow(clippy::unnecessary_cast, reason = "the fields' types differ between architectures")]
+fn stamp(status: &Stat) -> Stamp {
+    Stamp {
+        device: status.st_dev as u64,
+        inode: status.st_ino as u64,
+        changed: (status.st_ctime as i64, status.st_ctime_nsec as u32),
+    }
 }
 
 /// A fault of the entry with a name.
@@ -297,4 +325,5 @@ fn leads_nowhere(error: &FileError) -> bool {
 const MOST_OPEN: usize = 64;
 
 const OPEN_DIRECTORY: &str = "open the directory";
+const READ_DIRECTORY: &str = "read the directory";
 const NO_NAME: &str = "only a directory can have the name of the place itself";

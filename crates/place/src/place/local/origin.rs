@@ -1,42 +1,41 @@
 //! Reading a local tree.
 
-use std::collections::{HashMap, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::iter;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use rustix::fs::{AtFlags, Dir, FileType, fstat, readlinkat, statat};
+use rustix::fs::{AtFlags, FileType, fstat, readlinkat, statat};
 use rustix::io::Errno;
 
-use super::{Local, fault, leads_nowhere};
-use crate::identity::{FileState, Identity};
-use crate::location::Location;
+use super::walk::{Walk, name_in};
+use super::{Local, OPEN_DIRECTORY, READ_DIRECTORY, fault, leads_nowhere, stamp};
+use crate::entries::any_entry_once;
+use crate::identity::FileState;
 use crate::place::{Abilities, Blob, Entry, Fault, Kind, Metadata, Name, Origin};
 use crate::source::Source;
 use crate::temporary::is_temporary_name;
-use crate::tree::Descent;
+use crate::tree::open_directory;
 use crate::{FileError, Refusal, left_out};
 use evener_seal::{Blob as _, ReadAt};
 
 impl Origin for Local {
     fn abilities(&self) -> Abilities {
-        Abilities::QUICK.with_metadata()
+        Abilities::QUICK.with_metadata().sorted()
     }
 
     fn walk(&self) -> Box<dyn Iterator<Item = Result<Entry, Fault>> + Send + '_> {
         match self.root(None) {
-            Ok(root) => Box::new(Walk {
-                local: self,
-                root: root.identity,
-                descent: Descent::new(root.as_fd(), false),
-                directories: vec![Location::root()],
-                entries: VecDeque::new(),
-                first: HashMap::new(),
-            }),
+            Ok(root) => Box::new(Walk::new(self, root)),
             Err(error) => Box::new(iter::once(Err(fault(error, &Name::root())))),
+        }
+    }
+
+    fn list(&self, directory: &Name) -> Result<Vec<Entry>, Fault> {
+        match self.entries_in(directory) {
+            Err(FileError::System { errno, .. }) if errno.is(Errno::NOENT) => Ok(Vec::new()),
+            entries => entries.map_err(|error| fault(error, directory)),
         }
     }
 
@@ -63,7 +62,40 @@ impl Local {
             return Err(Refusal::Protected.into());
         }
         let metadata = self.metadata(source.status(), Some(source.as_fd()))?;
-        Ok(Opened { source, metadata, name: name.clone() })
+        Ok(Opened { source, metadata })
+    }
+
+    /// The entries in a directory, which is opened anew: another one may have its name by now.
+    fn entries_in(&self, name: &Name) -> Result<Vec<Entry>, FileError> {
+        let (above, file) = match name.path().file_name() {
+            None => (self.root(None)?.clone(), OsStr::new(".")),
+            Some(_) => self.parent(name, None)?,
+        };
+        let opened = open_directory(above.as_fd(), file, false)
+            .map_err(FileError::system(OPEN_DIRECTORY))?;
+        let (mut entries, mut failed) = (Vec::new(), None);
+        let read = any_entry_once(&opened, |file, _| {
+            let file = OsStr::from_bytes(file.to_bytes());
+            match self.look_at(opened.as_fd(), file, name_in(name.path(), file)) {
+                Ok(found) => entries.extend(found.map(|(entry, _)| entry)),
+                Err(error) => failed = Some(error),
+            }
+            failed.is_some()
+        });
+        read.map_err(FileError::system(READ_DIRECTORY))?;
+        failed.map_or(Ok(entries), Err)
+    }
+
+    /// The entry of an open directory.
+    pub(super) fn entry_of(
+        &self,
+        directory: BorrowedFd<'_>,
+        name: Name,
+    ) -> Result<Entry, FileError> {
+        let status = fstat(directory).map_err(FileError::system("read its status"))?;
+        let metadata = self.metadata(&status, Some(directory))?;
+        let stamp = Some(stamp(&status));
+        Ok(Entry { stamp, ..Entry::of(name, Kind::Directory, metadata) })
     }
 
     /// The entry with a name in a directory, and its state if it is a file with several names;
@@ -96,89 +128,17 @@ impl Local {
         };
         let is_object = kind == Kind::Object;
         let length = is_object.then_some(status.st_size as u64);
-        let entry = Entry { length, ..Entry::of(name, kind, self.metadata(&status, None)?) };
+        let (stamp, metadata) = (Some(stamp(&status)), self.metadata(&status, None)?);
+        let entry = Entry { length, stamp, ..Entry::of(name, kind, metadata) };
         let has_several = is_object && status.st_nlink > 1;
         Ok(Some((entry, has_several.then(|| FileState::of(&status)))))
     }
-}
-
-/// A walk through a tree, one directory at a time.
-struct Walk<'a> {
-    local: &'a Local,
-    root: Identity,
-    descent: Descent<'a>,
-    /// The directories still to be read.
-    directories: Vec<Arc<Location>>,
-    /// The entries of the last one.
-    entries: VecDeque<Result<Entry, Fault>>,
-    /// The first names of files with several.
-    first: HashMap<FileState, Name>,
-}
-
-impl Iterator for Walk<'_> {
-    type Item = Result<Entry, Fault>;
-
-    fn next(&mut self) -> Option<Result<Entry, Fault>> {
-        while self.entries.is_empty() {
-            let location = self.directories.pop()?;
-            if let Err(error) = self.read(&location) {
-                self.entries.push_back(Err(unread(Name::found(location.path()), &error)));
-            }
-        }
-        self.entries.pop_front()
-    }
-}
-
-impl Walk<'_> {
-    /// Reads a directory: its own entry, and those in it but for directories.
-    fn read(&mut self, location: &Arc<Location>) -> Result<(), FileError> {
-        let Walk { local, root, descent, directories, entries, first } = self;
-        let system = FileError::system("read the directory");
-        let directory = descent.to(location).map_err(FileError::system(super::OPEN_DIRECTORY))?;
-        let status = fstat(directory).map_err(&system)?;
-        let metadata = local.metadata(&status, Some(directory))?;
-        let itself = Name::found(location.path());
-        entries.push_back(Ok(Entry::of(itself.clone(), Kind::Directory, metadata)));
-        if local.options.one_file_system && !Identity::of(&status).is_beside(*root) {
-            let kind = Kind::LeftOut(left_out::OTHER_FILE_SYSTEM.to_owned());
-            entries.push_back(Ok(Entry::of(itself, kind, Metadata::default())));
-            return Ok(());
-        }
-        for entry in Dir::read_from(directory).map_err(&system)? {
-            let entry = entry.map_err(&system)?;
-            let file = OsStr::from_bytes(entry.file_name().to_bytes());
-            if matches!(file.as_bytes(), b"." | b"..") {
-                continue;
-            }
-            let name = Name::found(location.path_of(file));
-            match local.look_at(directory, file, name.clone()) {
-                Ok(Some((Entry { kind: Kind::Directory, .. }, _))) => {
-                    directories.push(Location::below(location, file));
-                }
-                Ok(Some((mut entry, state))) => {
-                    let first = state.map(|state| first.entry(state).or_insert(name.clone()));
-                    if let Some(first) = first.filter(|first| **first != name) {
-                        entry.kind = Kind::HardLink(first.clone());
-                    }
-                    entries.push_back(Ok(entry));
-                }
-                Ok(None) => {}
-                Err(error) => entries.push_back(Err(unread(name, &error))),
-            }
-        }
-        Ok(())
-    }
-}
-
-fn unread(name: Name, error: &FileError) -> Fault {
-    Fault::Entry { name, reason: error.to_string() }
 }
 
 /// An open file.
 struct Opened {
     source: Source,
     metadata: Metadata,
-    name: Name,
 }
 
 impl Blob for Opened {
@@ -187,14 +147,19 @@ impl Blob for Opened {
     }
 
     fn read_at(&self, buffer: &mut [u8], at: u64) -> Result<(), Fault> {
-        self.source.read_exact_at(buffer, at).map_err(|error| fault(error, &self.name))
+        self.source.read_exact_at(buffer, at).map_err(unreadable)
     }
 
     fn check(&self) -> Result<(), Fault> {
-        self.source.check_unchanged().map_err(|error| fault(error, &self.name))
+        self.source.check_unchanged().map_err(unreadable)
     }
 
     fn metadata(&self) -> Option<&Metadata> {
         Some(&self.metadata)
     }
+}
+
+/// A fault of an open file: none of them names it.
+fn unreadable(error: FileError) -> Fault {
+    fault(error, &Name::root())
 }

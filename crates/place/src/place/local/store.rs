@@ -112,7 +112,12 @@ impl Local {
         let rules = self.rules(object.is_plain);
         let outputs = rules.outputs(object.replaces);
         let (directory, name) = self.parent(object.name, Some(rules))?;
-        if Identity::of_name(directory.as_fd(), name)?.is_some() && !object.replaces {
+        // In a new directory hardly any name is taken, and `publish` finds out.
+        let is_worth_a_look = !directory.is_new || object.longest > LONG;
+        if is_worth_a_look
+            && !object.replaces
+            && Identity::of_name(directory.as_fd(), name)?.is_some()
+        {
             return Err(outputs.taken(directory.as_fd(), name));
         }
         let status = rules.status_of_file(object.metadata)?;
@@ -298,3 +303,6 @@ impl Writing {
         }
     }
 }
+
+/// The length in bytes of an object that is worth a look in any directory.
+const LONG: u64 = 1 << 20;

@@ -1,0 +1,133 @@
+//! The small files of a sealed tree in the place where it lies.
+
+use evener_format::Recipe;
+use evener_format::index::StorageName;
+
+use crate::place::{Assembly, Entry, Metadata, NewObject, Origin, Store};
+use crate::{Fault, Name};
+use crate::{FileError, KeyRing, Refusal, RunSettings, buffer};
+
+/// The place where a sealed tree lies, and what computes.
+#[derive(Clone, Copy)]
+pub(super) struct Depot<'a> {
+    pub(super) origin: &'a dyn Origin,
+    /// For writers.
+    pub(super) store: Option<&'a dyn Store>,
+    pub(super) run: &'a RunSettings,
+}
+
+/// The result of creating a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Created {
+    /// It has the bytes that were given.
+    Ours,
+    /// Another file had the name before.
+    Taken,
+}
+
+impl<'a> Depot<'a> {
+    /// A place that is written to.
+    ///
+    /// # Errors
+    /// When it can't be read.
+    pub(super) fn of(store: &'a dyn Store, run: &'a RunSettings) -> Result<Depot<'a>, FileError> {
+        let origin = store.origin().ok_or(Fault::Unread)?;
+        Ok(Depot { origin, store: Some(store), run })
+    }
+
+    /// The content of a file of at most so many bytes; `None` if there is none.
+    pub(super) fn read(&self, path: &str, most: u64) -> Result<Option<Vec<u8>>, FileError> {
+        let (blob, _) = match self.origin.open(&name(path)?, &mut []) {
+            Err(Fault::Missing(_)) => return Ok(None),
+            opened => opened?,
+        };
+        let length = blob.length();
+        if length > most {
+            return Err(refused(format!("`{path}` has {length} bytes, more than it may have")));
+        }
+        let mut bytes = vec![0; length as usize];
+        blob.read_at(&mut bytes, 0)?;
+        Ok(Some(bytes))
+    }
+
+    /// Creates a file. One that has the same bytes already is this one: an earlier attempt made it.
+    pub(super) fn create(&self, path: &str, bytes: &[u8]) -> Result<Created, FileError> {
+        match self.write(path, bytes) {
+            Ok(()) => Ok(Created::Ours),
+            Err(Fault::Exists(_)) => match self.read(path, bytes.len() as u64) {
+                Ok(Some(there)) if there == bytes => Ok(Created::Ours),
+                Ok(_) | Err(FileError::Refused(_)) => Ok(Created::Taken),
+                Err(error) => Err(error),
+            },
+            Err(fault) => Err(fault.into()),
+        }
+    }
+
+    fn write(&self, path: &str, bytes: &[u8]) -> Result<(), Fault> {
+        let store = self.store()?;
+        let (name, metadata) = (name(path)?, Metadata::default());
+        let longest = bytes.len() as u64;
+        let object = NewObject {
+            name: &name,
+            metadata: &metadata,
+            replaces: false,
+            is_plain: false,
+            longest,
+        };
+        let part = store.abilities().part();
+        let mut draft = Assembly::new(store.begin(&object)?, part, longest)?;
+        draft.write_at(bytes, 0)?;
+        draft.publish(longest)
+    }
+
+    pub(super) fn store(&self) -> Result<&'a dyn Store, Fault> {
+        self.store.ok_or_else(|| Fault::Refused("the place is only read".to_owned()))
+    }
+
+    /// The entries of a directory.
+    pub(super) fn list(&self, directory: &str) -> Result<Vec<Entry>, FileError> {
+        let directory = match directory {
+            "" => Name::root(),
+            directory => name(directory)?,
+        };
+        Ok(self.origin.list(&directory)?)
+    }
+
+    pub(super) fn remove(&self, path: &str) -> Result<(), FileError> {
+        match self.store()?.remove(&name(path)?) {
+            Err(Fault::Missing(_)) => Ok(()),
+            removed => Ok(removed?),
+        }
+    }
+
+    /// The bytes of a sealed file.
+    pub(super) fn seal(&self, recipe: Recipe, plaintext: &[u8]) -> Result<Vec<u8>, FileError> {
+        let keys = KeyRing::new(recipe);
+        let mut sealed = vec![0; buffer::sealed_length(&keys, plaintext.len() as u64)? as usize];
+        let length = buffer::seal(&keys, plaintext, &mut sealed, self.run)?;
+        sealed.truncate(length);
+        Ok(sealed)
+    }
+
+    /// The plaintext of a sealed file.
+    pub(super) fn open(&self, recipe: Recipe, sealed: &[u8]) -> Result<Vec<u8>, FileError> {
+        let mut plaintext = vec![0; sealed.len()];
+        let length = buffer::open(&KeyRing::new(recipe), sealed, &mut plaintext, self.run)?;
+        plaintext.truncate(length);
+        Ok(plaintext)
+    }
+}
+
+/// The name of a file of the tree.
+pub(super) fn name(path: &str) -> Result<Name, Fault> {
+    Name::new(path).map_err(|error| Fault::Refused(error.to_string()))
+}
+
+/// The name of a file in `data/`.
+pub(super) fn name_of(file: StorageName) -> Name {
+    Name::found(file.path().into())
+}
+
+pub(super) fn refused(reason: impl Into<String>) -> FileError {
+    Refusal::Other(reason.into()).into()
+}

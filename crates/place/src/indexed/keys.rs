@@ -1,0 +1,138 @@
+//! The keys that open a sealed tree.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use evener_core::{IgnorePoison, Key};
+use evener_format::index::{Commitment, KeyId, TreeId, TreeKeys};
+use evener_keys::{CobblestoneSuite, KeyFile, KeyMaterial, NoUnlock, Unlock};
+
+use super::depot::{Depot, refused};
+use crate::FileError;
+
+/// What opens the keys of a sealed tree: keys of the caller's, and what opens wrapped ones.
+#[derive(Clone)]
+pub struct Keychain {
+    /// Keys that the caller holds, of 32 bytes each.
+    pub keys: Vec<Key>,
+    /// Opens the wrapped keys of the tree.
+    pub unlock: Arc<dyn Unlock + Send + Sync>,
+}
+
+impl Default for Keychain {
+    fn default() -> Keychain {
+        Keychain { keys: Vec::new(), unlock: Arc::new(NoUnlock) }
+    }
+}
+
+impl fmt::Debug for Keychain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keychain").field("keys", &self.keys.len()).finish_non_exhaustive()
+    }
+}
+
+/// The keys of one tree, each opened when it is first needed.
+pub(super) struct Keys<'a> {
+    tree: TreeId,
+    given: Vec<Arc<TreeKeys>>,
+    unlock: &'a (dyn Unlock + Send + Sync),
+    opened: Mutex<HashMap<KeyId, Result<Arc<TreeKeys>, FileError>>>,
+}
+
+impl<'a> Keys<'a> {
+    pub(super) fn new(tree: TreeId, chain: &'a Keychain) -> Result<Keys<'a>, FileError> {
+        let given = chain.keys.iter().map(|key| Ok(Arc::new(TreeKeys::new(key, tree)?)));
+        let given = given.collect::<Result<_, FileError>>()?;
+        Ok(Keys { tree, given, unlock: &*chain.unlock, opened: Mutex::default() })
+    }
+
+    pub(super) fn tree(&self) -> TreeId {
+        self.tree
+    }
+
+    /// Returns whether the caller holds a key, and needs no wrapped one.
+    pub(super) fn is_given(&self, key: KeyId) -> bool {
+        self.given.iter().any(|given| given.commitment().id() == key)
+    }
+
+    /// The key with an identifier, which nothing has vouched for.
+    pub(super) fn get(&self, depot: &Depot<'_>, key: KeyId) -> Result<Arc<TreeKeys>, FileError> {
+        if let Some(given) = self.given.iter().find(|given| given.commitment().id() == key) {
+            return Ok(given.clone());
+        }
+        let mut opened = self.opened.lock().ignore_poison();
+        opened.entry(key).or_insert_with(|| self.unwrap(depot, key)).clone()
+    }
+
+    /// The key that a verified root or node lists.
+    pub(super) fn listed(
+        &self,
+        depot: &Depot<'_>,
+        commitment: Commitment,
+    ) -> Result<Arc<TreeKeys>, FileError> {
+        let key = self.get(depot, commitment.id())?;
+        match key.commitment() == commitment {
+            true => Ok(key),
+            false => Err(refused(format!("the key {} is not the one listed", commitment.id()))),
+        }
+    }
+
+    fn unwrap(&self, depot: &Depot<'_>, key: KeyId) -> Result<Arc<TreeKeys>, FileError> {
+        let mut cause = refused(match self.given.is_empty() {
+            true => format!("the tree has no wrapped key {key}, and its key was not given"),
+            false => format!("the key given is not that of the tree, and there is no key {key}"),
+        });
+        for path in wrappings(depot, key)? {
+            let unwrapped = depot.read(&path, MOST_WRAPPED).and_then(|wrapped| {
+                open_wrapped(&wrapped.unwrap_or_default(), &path, self.unlock, self.tree)
+            });
+            match unwrapped {
+                Ok(keys) if keys.commitment().id() == key => return Ok(Arc::new(keys)),
+                Ok(_) => cause = refused(format!("`{path}` holds another key than its name says")),
+                Err(error) => cause = error,
+            }
+        }
+        Err(cause)
+    }
+}
+
+/// The wrappings of a key, the last ones first.
+pub(super) fn wrappings(depot: &Depot<'_>, key: KeyId) -> Result<Vec<String>, FileError> {
+    let mut found = Vec::new();
+    for entry in depot.list("keys")? {
+        let file = entry.name.path().file_name().and_then(|file| file.to_str());
+        let parts = file.and_then(|file| file.split_once('.'));
+        let number = parts.filter(|(id, _)| KeyId::from_text(id) == Some(key));
+        if let Some(number) = number.and_then(|(_, number)| number.parse::<u64>().ok()) {
+            found.push(number);
+        }
+    }
+    found.sort_unstable();
+    Ok(found.into_iter().rev().map(|number| wrapping(key, number)).collect())
+}
+
+/// The path of a wrapping.
+pub(super) fn wrapping(key: KeyId, number: u64) -> String {
+    format!("keys/{key}.{number}")
+}
+
+/// Opens a wrapped key.
+pub(super) fn open_wrapped(
+    wrapped: &[u8],
+    path: &str,
+    unlock: &(dyn Unlock + Send + Sync),
+    tree: TreeId,
+) -> Result<TreeKeys, FileError> {
+    let failed = |error: &dyn fmt::Display| refused(error.to_string());
+    let file = KeyFile::read_from(&mut &*wrapped, path).map_err(|error| failed(&error))?;
+    match file.open(unlock).map_err(|error| failed(&error))? {
+        KeyMaterial::Cobblestone { suite: CobblestoneSuite::Aes256Gcm, key } => {
+            Ok(TreeKeys::new(&key, tree)?)
+        }
+        _ => Err(refused(format!("`{path}` is not a key for cobblestone-256"))),
+    }
+}
+
+/// The most bytes of a wrapped key.
+pub(super) const MOST_WRAPPED: u64 = 1 << 20;

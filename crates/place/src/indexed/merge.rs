@@ -1,0 +1,330 @@
+//! Walks a source and the generation before side by side.
+
+use std::collections::HashMap;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use evener_format::index::{self, Entry as IndexEntry, EntryPath};
+
+use super::assembler::{Assembler, Line};
+use super::old::{Notes, Old, OldLine, modified};
+use super::sealing::{Item, Sealing, entry_of};
+use super::writer::SealedOptions;
+use crate::place::{Entry, Kind, Origin, Stamp};
+use crate::record::Record;
+use crate::selection::Watch;
+use crate::{Fault, Name, TransferOptions};
+use evener_seal::Feed;
+
+/// What a walk has found.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Found {
+    pub(super) directories: u64,
+    pub(super) symlinks: u64,
+    pub(super) hard_links: u64,
+    pub(super) gone: u64,
+    pub(super) moved: u64,
+}
+
+/// A walk through the source.
+pub(super) struct Merge<'a> {
+    origin: &'a dyn Origin,
+    notes: Notes<'a>,
+    options: &'a TransferOptions,
+    sealed: &'a SealedOptions,
+    selection: Watch<'a>,
+    found: Found,
+    /// The directory of the last entry.
+    directory: Arc<[u8]>,
+    /// The name that stands for a file's first one, where that is left out.
+    instead: HashMap<Name, Name>,
+    tells_of_no_state: bool,
+    /// True if the source can't change.
+    is_fixed: bool,
+}
+
+impl<'a> Merge<'a> {
+    pub(super) fn new(
+        origin: &'a dyn Origin,
+        assembler: &'a Assembler<'a>,
+        record: &'a Record<'a>,
+        options: &'a TransferOptions,
+        sealed: &'a SealedOptions,
+        is_fixed: bool,
+    ) -> Merge<'a> {
+        Merge {
+            origin,
+            notes: Notes { assembler, record },
+            options,
+            sealed,
+            selection: options.selection.watch(),
+            found: Found::default(),
+            directory: [].into(),
+            instead: HashMap::new(),
+            tells_of_no_state: false,
+            is_fixed,
+        }
+    }
+
+    /// Feeds the files that have changed, and gives all other entries to the index.
+    pub(super) fn walk(&mut self, old: &mut Old<'_>, feed: &Feed<'_, Sealing<'_>>) {
+        let (mut items, mut behind) = (Vec::new(), 0);
+        let mut entries = self.origin.walk();
+        let control = self.notes.record.control();
+        while !control.is_stopped() && !self.notes.assembler.has_failed() {
+            let Some(entry) = entries.next() else {
+                self.feed(&mut items, feed);
+                return;
+            };
+            match entry {
+                Ok(entry) => items.extend(self.entry(entry, old)),
+                Err(Fault::Entry { name, reason }) => self.unread(&name, reason, old),
+                Err(fault) => self.notes.record.failed(Path::new(""), fault.into()),
+            }
+            behind += 1;
+            if items.len() >= BATCH || behind == MOST_BEHIND {
+                self.feed(&mut items, feed);
+            }
+            if behind == MOST_BEHIND {
+                feed.hold();
+                behind = 0;
+            }
+        }
+        feed.stop();
+    }
+
+    fn feed(&self, items: &mut Vec<Item>, feed: &Feed<'_, Sealing<'_>>) {
+        if items.is_empty() {
+            return;
+        }
+        if self.sealed.dry_run {
+            for item in items.drain(..) {
+                let (path, is_update) = (item.entry.name.path().to_owned(), item.before.is_some());
+                self.notes.record.done(|| path, item.entry.length.unwrap_or(0), 0, is_update);
+                self.notes.assembler.finish(item.slot, None);
+            }
+            return;
+        }
+        feed.push((), std::mem::take(items));
+    }
+
+    /// Ends the walk: what the source no longer has is counted, and the selection reports.
+    pub(super) fn end(mut self, old: &mut Old<'_>) -> Found {
+        if !self.notes.record.control().is_stopped() {
+            old.end(&self.notes);
+            for reason in self.selection.notices(None) {
+                self.notes.record.notice(Path::new(""), reason);
+            }
+            for (path, error) in self.selection.missing(None) {
+                self.notes.record.failed(path, error);
+            }
+            if self.tells_of_no_state {
+                self.notes.record.notice(Path::new(""), NO_STATE);
+            }
+        }
+        self.found.gone = old.passed.number;
+        self.found
+    }
+
+    /// An entry that can't be read stays as it was, with everything below it.
+    fn unread(&mut self, name: &Name, reason: String, old: &mut Old<'_>) {
+        self.notes.record.failed(name.path(), Fault::Failed(reason).into());
+        let path = self.path(name);
+        let before = old.find(&path, &self.notes);
+        // A directory was returned before it was read.
+        old.passed.unread.push(path.whole());
+        if let Some(line) = before {
+            self.notes.assembler.add(self.line(&path, line.entry, None));
+        }
+    }
+
+    /// Takes an entry of the source. Returns the item to do if its content is to be sealed.
+    fn entry(&mut self, entry: Entry, old: &mut Old<'_>) -> Option<Item> {
+        let path = entry.name.path();
+        let is_taken = match entry.kind {
+            Kind::Directory => self.takes_directory(path),
+            _ => self.takes(path),
+        };
+        if !is_taken {
+            return None;
+        }
+        let at = self.path(&entry.name);
+        let kind = match &entry.kind {
+            Kind::LeftOut(reason) => {
+                self.notes.record.left_out(path, reason);
+                return None;
+            }
+            Kind::Object => return self.object(entry, at, old),
+            Kind::HardLink(first) => {
+                let first = match self.takes(first.path()) {
+                    true => first.clone(),
+                    false => self
+                        .instead
+                        .entry(first.clone())
+                        .or_insert_with(|| entry.name.clone())
+                        .clone(),
+                };
+                if first == entry.name {
+                    return self.object(entry, at, old);
+                }
+                self.found.hard_links += 1;
+                self.notes.record.fed(1);
+                self.notes.record.linked(|| path.to_owned());
+                index::Kind::Further(first.path().as_os_str().as_bytes().to_vec())
+            }
+            Kind::Directory => {
+                self.found.directories += 1;
+                index::Kind::Directory
+            }
+            Kind::SymbolicLink(target) => {
+                self.found.symlinks += 1;
+                index::Kind::Symlink(target.as_os_str().as_bytes().to_vec())
+            }
+        };
+        drop(old.find(&at, &self.notes));
+        let line = self.line(&at, entry_of(&at, &entry.metadata, kind), entry.stamp);
+        self.notes.assembler.add(line);
+        None
+    }
+
+    fn object(&mut self, entry: Entry, at: EntryPath, old: &mut Old<'_>) -> Option<Item> {
+        self.notes.record.fed(1);
+        let before = old.find(&at, &self.notes);
+        let stopped = old.find_stopped(&at, &self.notes);
+        let carried = match self.unchanged(&entry, before.as_ref(), old) {
+            Some(content) => Some((content, before.as_ref())),
+            None => stopped
+                .as_ref()
+                .and_then(|stopped| self.unchanged(&entry, Some(stopped), old))
+                .map(|content| (content, stopped.as_ref())),
+        };
+        if let Some((content, line)) = carried {
+            let kind = index::Kind::File(content);
+            let stamp = entry.stamp.filter(is_settled);
+            let mut carried = entry_of(&at, &entry.metadata, kind);
+            if self.sealed.xattrs {
+                self.add_attributes(&mut carried, &entry, line);
+            }
+            let line = self.line(&at, carried, stamp);
+            let length = entry.length.unwrap_or(0);
+            self.notes.record.unchanged(|| entry.name.path().to_owned(), length);
+            self.notes.assembler.add(line);
+            return None;
+        }
+        // Content that was moved belongs to another entry now.
+        let is_its_own = |line: &OldLine| match &line.entry.kind {
+            index::Kind::File(content) => !old.moved.contains(&content.name),
+            _ => true,
+        };
+        let before = before.filter(is_its_own);
+        let before = before.map(|old| Arc::new(self.line(&at, old.entry, None)));
+        let mut entry = entry;
+        entry.stamp = entry.stamp.filter(is_settled);
+        let slot = self.notes.assembler.reserve();
+        Some(Item { entry: Arc::new(entry), path: at, slot, before, changes: 0 })
+    }
+
+    /// Adds the extended attributes of a file that is not read. A change of them changes its stamp.
+    fn add_attributes(&self, carried: &mut IndexEntry, source: &Entry, line: Option<&OldLine>) {
+        let known = line.filter(|line| {
+            line.has_attributes
+                && line.stamp.flatten().is_some()
+                && line.stamp == Some(source.stamp)
+        });
+        if let Some(known) = known {
+            carried.attributes.clone_from(&known.entry.attributes);
+            return;
+        }
+        match self.origin.open(&source.name, &mut []) {
+            Ok((blob, _)) => {
+                let metadata = blob.metadata().unwrap_or(&source.metadata);
+                let kind = carried.kind.clone();
+                let path =
+                    EntryPath { directory: self.directory.clone(), name: carried.name.clone() };
+                carried.attributes = entry_of(&path, metadata, kind).attributes;
+            }
+            Err(fault) => self.notes.record.failed(source.name.path(), fault.into()),
+        }
+    }
+
+    /// The content of a file that has not changed.
+    fn unchanged(
+        &mut self,
+        entry: &Entry,
+        before: Option<&OldLine>,
+        old: &mut Old<'_>,
+    ) -> Option<index::Content> {
+        if self.sealed.compares {
+            return None;
+        }
+        let Some(before) = before else {
+            let moved = old.moved(entry);
+            self.found.moved += u64::from(moved.is_some());
+            return moved;
+        };
+        let index::Kind::File(content) = &before.entry.kind else { return None };
+        let is_same = Some(content.size) == entry.length
+            && before.entry.modified.is_some()
+            && before.entry.modified == modified(entry)
+            && !old.moved.contains(&content.name);
+        let is_known = match &before.stamp {
+            // Size and time decide.
+            None => true,
+            // A source without stamps is a tree that is sealed anew, and never changes.
+            Some(stamp) => *stamp == entry.stamp && (stamp.is_some() || self.is_fixed),
+        };
+        self.tells_of_no_state |= is_same && before.stamp.is_none();
+        (is_same && is_known).then_some(*content)
+    }
+
+    fn takes(&self, path: &Path) -> bool {
+        self.options.selection.takes_everything()
+            || path.parent().is_none_or(|above| self.takes_directory(above))
+                && self.selection.takes_file(path)
+    }
+
+    fn takes_directory(&self, path: &Path) -> bool {
+        let mut way = path.ancestors().filter(|path| !path.as_os_str().is_empty());
+        self.options.selection.takes_everything()
+            || way.all(|above| self.selection.takes_directory(above))
+    }
+
+    fn path(&mut self, name: &Name) -> EntryPath {
+        let bytes = name.path().as_os_str().as_bytes();
+        let (directory, name) = match bytes.iter().rposition(|byte| *byte == b'/') {
+            Some(slash) => (&bytes[..slash], &bytes[slash + 1..]),
+            None => (&bytes[..0], bytes),
+        };
+        if *self.directory != *directory {
+            self.directory = directory.into();
+        }
+        EntryPath { directory: self.directory.clone(), name: name.to_vec() }
+    }
+
+    fn line(&self, path: &EntryPath, entry: IndexEntry, stamp: Option<Stamp>) -> Line {
+        Line { directory: path.directory.clone(), entry, stamp }
+    }
+}
+
+/// Returns whether a file that is written to now gets another time of change.
+fn is_settled(stamp: &Stamp) -> bool {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let (seconds, nanoseconds) = stamp.changed;
+    let changed = i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds);
+    now.as_nanos() as i128 - changed > COARSEST_CLOCK
+}
+
+/// The number of files in one task.
+const BATCH: usize = 32;
+
+/// The number of entries after which workers seal the files among them. The assembler has room for many
+/// times more, and the walk would wait for ever for a file that nobody seals.
+const MOST_BEHIND: usize = 1 << 10;
+
+/// The resolution of the times of change of local file systems, in nanoseconds, and some more.
+const COARSEST_CLOCK: i128 = 50_000_000;
+
+const NO_STATE: &str = "this machine has no state of the tree, so files count as unchanged whose size \
+                        and time are the same; --checksum compares their content";

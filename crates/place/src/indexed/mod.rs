@@ -1,0 +1,47 @@
+//! Sealed trees: a place behind an encrypted index.
+//!
+//! A source becomes a generation of the tree: its files are encrypted under random names, and an
+//! index, which is encrypted and perhaps signed, says what they are. docs/design/formats.md has the
+//! format, docs/design/sealed-trees.md its reasons.
+
+mod assembler;
+mod at_work;
+mod base;
+mod clean;
+mod depot;
+mod diff;
+mod distinct;
+mod hash;
+mod index_writer;
+mod keys;
+mod list;
+mod marker;
+mod merge;
+mod old;
+mod origin;
+mod plain;
+mod quick;
+mod reader;
+mod rewrap;
+mod roots;
+mod sample;
+mod sealing;
+mod signers;
+mod snapshot;
+mod state;
+mod succession;
+mod wanted;
+mod writer;
+
+pub use clean::{CleanOptions, Cleaned, clean};
+pub use diff::{Change, Difference, Later, diff};
+pub use keys::Keychain;
+pub use list::{Depth, ListedEntry, generations, list};
+pub use quick::verify_quickly;
+pub use reader::{At, GenerationInfo, is_sealed, open, open_files};
+pub use rewrap::{Rewrapped, rewrap};
+pub use roots::{RootDigest, Trust};
+pub use sample::verify_sample;
+pub use signers::{SignerChange, TreeSigner, change_signers, own_signer, signers};
+pub use succession::{Sign, Signer};
+pub use writer::{Sealed, SealedOptions, Wrap, rekey, seal};

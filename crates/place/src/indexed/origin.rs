@@ -1,0 +1,423 @@
+//! A generation of a sealed tree as a place that is read from.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
+use std::hash::{BuildHasher, RandomState};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use evener_core::IgnorePoison;
+use evener_format::index::{self, Commitment, Content, EntryPath, Purpose};
+use evener_format::{Cobblestone, Recipe};
+
+use super::depot::name_of;
+use super::distinct::Distinct;
+use super::hash::{Part, TreeHash};
+use super::snapshot::{Damage, Line, Snapshot};
+use super::wanted::Wanted;
+use crate::FileError;
+use crate::place::{Abilities, Blob, Entry, Kind, Metadata, Origin, time};
+use crate::{Fault, Name};
+
+/// A generation of a sealed tree.
+pub(super) struct Sealed<'a> {
+    snapshot: &'a Snapshot<'a>,
+    wanted: Wanted,
+    /// True if all of it is verified.
+    is_verified: bool,
+    /// The files that the walk returns; `None` for all.
+    only: Option<HashSet<PathBuf>>,
+    /// The objects that the walk has returned and that are not open yet.
+    found: Mutex<HashMap<Name, Content>>,
+    recipes: Recipes,
+}
+
+/// The recipes of content, by key and generation.
+#[derive(Default)]
+pub(super) struct Recipes(Mutex<HashMap<(Commitment, u64), Arc<Recipe>>>);
+
+impl<'a> Sealed<'a> {
+    pub(super) fn new(snapshot: &'a Snapshot<'a>, wanted: Wanted) -> Sealed<'a> {
+        Sealed {
+            snapshot,
+            wanted,
+            is_verified: false,
+            only: None,
+            found: Mutex::default(),
+            recipes: Recipes::default(),
+        }
+    }
+
+    /// The same generation, all of which is verified: no two entries may have the same file.
+    pub(super) fn verified(self) -> Sealed<'a> {
+        Sealed { is_verified: true, ..self }
+    }
+
+    /// The same generation, with these files alone.
+    pub(super) fn only(self, files: HashSet<PathBuf>) -> Sealed<'a> {
+        Sealed { only: Some(files), ..self }
+    }
+
+    /// The length of an object that the walk has just returned.
+    pub(super) fn plain_length(&self, name: &Name) -> Option<u64> {
+        self.found.lock().ignore_poison().get(name).map(|content| content.size)
+    }
+
+    /// The content of an object.
+    fn content(&self, name: &Name) -> Result<Content, FileError> {
+        if let Some(content) = self.found.lock().ignore_poison().remove(name) {
+            return Ok(content);
+        }
+        let mut path = name.path().as_os_str().as_bytes().to_vec();
+        for _ in 0..2 {
+            match self.snapshot.find(&path)?.map(|entry| entry.kind) {
+                Some(index::Kind::File(content)) => return Ok(content),
+                Some(index::Kind::Further(first)) => path = first,
+                Some(_) => break,
+                None => return Err(Fault::Missing(name.clone()).into()),
+            }
+        }
+        Err(Fault::Refused("it is no file".to_owned()).into())
+    }
+}
+
+impl Sealed<'_> {
+    /// Opens an object of which any part may be read, at any time.
+    pub(super) fn open_part(
+        &self,
+        name: &Name,
+        first: &mut [u8],
+    ) -> Result<(SealedBlob, usize), Fault> {
+        let failed = |error: FileError| match error {
+            FileError::Place(fault) => fault,
+            error => Fault::Failed(error.to_string()),
+        };
+        let content = self.content(name).map_err(failed)?;
+        let recipe = self.recipes.of(self.snapshot, &content).map_err(failed)?;
+        // Of a file that does not fit, all but the header is read with its segments.
+        let fits = content.length <= first.len() as u64;
+        let most = if fits { first.len() } else { first.len().min(Cobblestone::HEADER_LENGTH) };
+        SealedBlob::open(self.snapshot, content, Some(recipe), &mut first[..most])
+    }
+}
+
+impl Recipes {
+    /// What opens a file's content.
+    pub(super) fn of(
+        &self,
+        snapshot: &Snapshot<'_>,
+        content: &Content,
+    ) -> Result<Arc<Recipe>, FileError> {
+        let which = (content.key, content.generation);
+        if let Some(recipe) = self.0.lock().ignore_poison().get(&which) {
+            return Ok(recipe.clone());
+        }
+        let key = snapshot.keys.listed(&snapshot.depot, content.key)?;
+        let recipe = Arc::new(key.recipe(Purpose::Data, content.generation)?);
+        self.0.lock().ignore_poison().insert(which, recipe.clone());
+        Ok(recipe)
+    }
+}
+
+impl Origin for Sealed<'_> {
+    fn abilities(&self) -> Abilities {
+        self.snapshot.depot.origin.abilities().with_metadata()
+    }
+
+    fn walk(&self) -> Box<dyn Iterator<Item = Result<Entry, Fault>> + Send + '_> {
+        let entries = self.snapshot.generation.body.entries;
+        Box::new(Walk {
+            place: self,
+            lines: Box::new(self.snapshot.lines(self.wanted.clone())),
+            order: Order::default(),
+            distinct: self.is_verified.then(|| Distinct::new(entries)),
+        })
+    }
+
+    fn open(&self, name: &Name, first: &mut [u8]) -> Result<(Box<dyn Blob>, usize), Fault> {
+        let (blob, read) = self.open_part(name, first)?;
+        Ok((Box::new(blob.read_whole(&first[..read])), read))
+    }
+}
+
+impl Sealed<'_> {
+    /// Returns whether an entry is among those that were asked for.
+    fn takes(&self, entry: &Result<Entry, Fault>) -> bool {
+        let (Some(only), Ok(entry)) = (&self.only, entry) else { return true };
+        let is_file = matches!(entry.kind, Kind::Object | Kind::HardLink(_));
+        let takes = !is_file || only.contains(entry.name.path());
+        if !takes {
+            self.found.lock().ignore_poison().remove(&entry.name);
+        }
+        takes
+    }
+}
+
+/// A walk through an index.
+struct Walk<'s> {
+    place: &'s Sealed<'s>,
+    lines: Box<dyn Iterator<Item = Result<Line, Damage>> + Send + 's>,
+    order: Order,
+    distinct: Option<Distinct>,
+}
+
+impl Walk<'_> {
+    fn entry(&mut self, line: Line) -> Result<Entry, Fault> {
+        let path = self.order.check(&line)?;
+        if let Some(Err(reason)) = self.distinct.as_mut().map(|distinct| distinct.check(&line.1)) {
+            return Err(Fault::Entry { name: Name::found(path), reason });
+        }
+        let (entry, content) = entry(path, line.1);
+        if let Some(content) = content {
+            self.place.found.lock().ignore_poison().insert(entry.name.clone(), content);
+        }
+        Ok(entry)
+    }
+
+    /// Of a later pass, only names that occur twice are told.
+    fn again(&mut self, line: &Line) -> Option<Fault> {
+        let reason = self.distinct.as_mut()?.check(&line.1).err()?;
+        let path = EntryPath { directory: line.0.clone(), name: line.1.name.clone() }.whole();
+        Some(Fault::Entry { name: Name::found(PathBuf::from(OsString::from_vec(path))), reason })
+    }
+}
+
+impl Iterator for Walk<'_> {
+    type Item = Result<Entry, Fault>;
+
+    fn next(&mut self) -> Option<Result<Entry, Fault>> {
+        loop {
+            let is_first = self.distinct.as_ref().is_none_or(Distinct::is_first_pass);
+            match self.lines.next() {
+                Some(Ok(line)) if is_first => {
+                    let entry = self.entry(line);
+                    if self.place.takes(&entry) {
+                        return Some(entry);
+                    }
+                }
+                Some(Ok(line)) => {
+                    if let Some(fault) = self.again(&line) {
+                        return Some(Err(fault));
+                    }
+                }
+                Some(Err(damage)) if is_first => return Some(Err(fault_of(&damage))),
+                Some(Err(_)) => {}
+                None if self.distinct.as_mut().is_some_and(Distinct::next_pass) => {
+                    self.lines = Box::new(self.place.snapshot.lines(self.place.wanted.clone()));
+                }
+                None => return None,
+            }
+        }
+    }
+}
+
+/// Checks that each entry's directory is one.
+#[derive(Default)]
+pub(super) struct Order {
+    /// Hashes of their paths: deep ones would take much memory.
+    directories: HashSet<u64>,
+    hasher: RandomState,
+    last: Option<Arc<[u8]>>,
+}
+
+impl Order {
+    /// The path of an entry.
+    pub(super) fn check(&mut self, (directory, entry): &Line) -> Result<PathBuf, Fault> {
+        let path = EntryPath { directory: directory.clone(), name: entry.name.clone() };
+        let whole = path.whole();
+        let name = PathBuf::from(OsString::from_vec(whole.clone()));
+        let is_last = self.last.as_ref().is_some_and(|last| Arc::ptr_eq(last, directory));
+        if !is_last
+            && !directory.is_empty()
+            && !self.directories.contains(&self.hasher.hash_one(&**directory))
+        {
+            let reason = "its directory is not one in the index, so it was not taken".to_owned();
+            return Err(Fault::Entry { name: Name::found(name), reason });
+        }
+        self.last = Some(directory.clone());
+        if entry.kind == index::Kind::Directory {
+            self.directories.insert(self.hasher.hash_one(&*whole));
+        }
+        Ok(name)
+    }
+}
+
+/// An entry of a place, and its content if it is an object.
+pub(super) fn entry(path: PathBuf, entry: index::Entry) -> (Entry, Option<Content>) {
+    let name = Name::found(path);
+    let path = |bytes: Vec<u8>| PathBuf::from(OsString::from_vec(bytes));
+    let (kind, content) = match entry.kind {
+        index::Kind::File(content) => (Kind::Object, Some(content)),
+        index::Kind::Directory => (Kind::Directory, None),
+        index::Kind::Symlink(target) => (Kind::SymbolicLink(path(target)), None),
+        index::Kind::Further(first) => (Kind::HardLink(Name::found(path(first))), None),
+    };
+    let xattr = |(name, value): (Vec<u8>, Vec<u8>)| (OsStr::from_bytes(&name).to_owned(), value);
+    let metadata = Metadata {
+        mode: entry.mode,
+        modified: entry
+            .modified
+            .and_then(|(seconds, nanoseconds)| time((seconds, i64::from(nanoseconds)))),
+        owner: entry.owner,
+        xattrs: entry.attributes.into_iter().map(xattr).collect(),
+    };
+    let mut found = Entry::of(name, kind, metadata);
+    found.length = content.map(|content| content.length);
+    (found, content)
+}
+
+/// The fault of a damaged part of an index.
+pub(super) fn fault_of(Damage { first, error }: &Damage) -> Fault {
+    let name = Name::found(PathBuf::from(OsString::from_vec(first.whole())));
+    let reason = format!("the index is damaged from here on: {error}");
+    Fault::Entry { name, reason }
+}
+
+/// An open file of `data/`. It is the one that its entry names.
+pub(super) struct SealedBlob {
+    blob: Box<dyn Blob>,
+    content: Content,
+    /// `None` where nobody decrypts.
+    recipe: Option<Arc<Recipe>>,
+    whole: Option<Whole>,
+}
+
+/// The hash of a file that is read whole, in any order.
+struct Whole {
+    expected: [u8; 32],
+    /// The hash so far, and the number of bytes that were read.
+    read: Mutex<(TreeHash, u64)>,
+}
+
+impl SealedBlob {
+    pub(super) fn open(
+        snapshot: &Snapshot<'_>,
+        content: Content,
+        recipe: Option<Arc<Recipe>>,
+        first: &mut [u8],
+    ) -> Result<(SealedBlob, usize), Fault> {
+        let name = name_of(content.name);
+        let (blob, read) =
+            snapshot.depot.origin.open(&name, first).map_err(|fault| match fault {
+                Fault::Missing(_) => Fault::Failed(format!("its file {} is missing", content.name)),
+                fault => fault,
+            })?;
+        if content.offset != 0 || blob.length() != content.length {
+            return Err(Fault::Failed(format!(
+                "its file {} has {} bytes, not {}: it was cut, extended or exchanged",
+                content.name,
+                blob.length(),
+                content.length
+            )));
+        }
+        let opened = SealedBlob { blob, content, recipe, whole: None };
+        opened.check_bytes(&first[..read], 0)?;
+        Ok((opened, read))
+    }
+
+    /// The same file, which will be read whole after its first bytes, so that its hash is known at
+    /// the end.
+    fn read_whole(mut self, first: &[u8]) -> SealedBlob {
+        self.whole = self.content.hash.map(|expected| Whole {
+            expected,
+            read: Mutex::new((TreeHash::new(self.content.length), 0)),
+        });
+        self.note(first, 0);
+        self
+    }
+
+    /// Compares the hash of all of it, in signed trees.
+    pub(super) fn check_whole(&self) -> Result<(), Fault> {
+        let Some(expected) = self.content.hash else { return Ok(()) };
+        let mut hash = blake3::Hasher::new();
+        let mut buffer = vec![0; self.content.length.min(READ_AT_ONCE) as usize];
+        let mut at = 0;
+        while at < self.content.length {
+            let length = (self.content.length - at).min(READ_AT_ONCE);
+            let bytes = &mut buffer[..length as usize];
+            self.read_at(bytes, at)?;
+            hash.update(bytes);
+            at += length;
+        }
+        match *hash.finalize().as_bytes() == expected {
+            true => Ok(()),
+            false => Err(self.exchanged()),
+        }
+    }
+
+    fn exchanged(&self) -> Fault {
+        Fault::Failed(format!(
+            "its file {} is another one than the index names: it was exchanged",
+            self.content.name
+        ))
+    }
+
+    fn note(&self, bytes: &[u8], at: u64) {
+        if let Some(whole) = &self.whole {
+            // Before the lock: several workers hash at once.
+            let part = Part::of(bytes, at, self.content.length);
+            let (hash, read) = &mut *whole.read.lock().ignore_poison();
+            hash.take(part);
+            *read = read.saturating_add(bytes.len() as u64);
+        }
+    }
+
+    /// Compares the commitment and the last tag, as far as these bytes have them.
+    fn check_bytes(&self, bytes: &[u8], at: u64) -> Result<(), Fault> {
+        let Content { commitment, tag, length, .. } = &self.content;
+        let is_same = |expected: &[u8], start: u64| {
+            let start = start.checked_sub(at).and_then(|start| usize::try_from(start).ok());
+            let there = start.and_then(|start| bytes.get(start..start + expected.len()));
+            there.is_none_or(|there| there == expected)
+        };
+        match is_same(commitment, COMMITMENT_AT) && is_same(tag, length - tag.len() as u64) {
+            true => Ok(()),
+            false => Err(self.exchanged()),
+        }
+    }
+}
+
+impl Blob for SealedBlob {
+    fn length(&self) -> u64 {
+        self.content.length
+    }
+
+    fn read_at(&self, buffer: &mut [u8], at: u64) -> Result<(), Fault> {
+        self.blob.read_at(buffer, at)?;
+        self.note(buffer, at);
+        self.check_bytes(buffer, at)
+    }
+
+    fn check(&self) -> Result<(), Fault> {
+        self.blob.check()?;
+        let Some(whole) = &self.whole else { return Ok(()) };
+        let (length, name) = (self.content.length, self.content.name);
+        let mut read = whole.read.lock().ignore_poison();
+        let (hash, bytes) = std::mem::replace(&mut *read, (TreeHash::new(length), 0));
+        // After the failure of an engine, bytes were read twice, and perhaps two different ones.
+        if bytes > length {
+            return Err(Fault::Changed);
+        }
+        match hash.finish() == Some(whole.expected) {
+            true => Ok(()),
+            false => Err(Fault::Failed(format!(
+                "its file {name} is another one than the index names, with the same beginning and \
+                 end: somebody who has its key sealed it again"
+            ))),
+        }
+    }
+
+    fn recipe(&self) -> Option<&Recipe> {
+        self.recipe.as_deref()
+    }
+
+    fn plain_length(&self) -> Option<u64> {
+        Some(self.content.size)
+    }
+}
+
+const READ_AT_ONCE: u64 = 1 << 20;
+
+/// Where a header has its commitment.
+pub(super) const COMMITMENT_AT: u64 = 24;

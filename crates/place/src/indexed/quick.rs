@@ -1,0 +1,131 @@
+//! Looks at the files of a sealed tree without reading their content.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::time::Instant;
+use std::{iter, thread};
+
+use evener_core::IgnorePoison;
+use evener_format::index::{Content, Kind};
+
+use super::origin::{COMMITMENT_AT, Order, SealedBlob, fault_of};
+use super::reader::{GenerationInfo, any_ring, snapshot, wanted};
+use super::snapshot::Snapshot;
+use super::writer::SealedOptions;
+use crate::place::{Blob as _, Origin};
+use crate::record::Record;
+use crate::{
+    Failure, Fault, FileError, OperationError, Report, RunSettings, SealedTree, TransferOptions,
+};
+
+/// Looks at every selected file of a generation: it is there, and its length, its header and its
+/// last tag are those of its entry. So missing, cut and exchanged files are found, but not those
+/// whose content has decayed.
+///
+/// # Errors
+/// [`OperationError::NotBegun`] when the root can't be read or is not believed, and
+/// [`OperationError::Incomplete`] when files are not what they should be.
+pub fn verify_quickly(
+    origin: &dyn Origin,
+    run: &RunSettings,
+    options: &TransferOptions,
+    sealed: &SealedOptions,
+) -> Result<(Report, GenerationInfo), OperationError> {
+    let started = Instant::now();
+    let root = origin.path().unwrap_or(Path::new(""));
+    let fail = |error| Failure { path: root.to_owned(), error };
+    let (snapshot, info) = snapshot(origin, run, sealed).map_err(fail)?;
+    let ring = any_ring(&snapshot).map_err(fail)?;
+    let record = Record::new(run, root);
+    let mut report = Report {
+        operation: "verify".to_owned(),
+        format: ring.primary().format().to_owned(),
+        cipher: ring.primary().cipher().to_string(),
+        ..Report::default()
+    };
+    let requests = origin.abilities().requests().max(run.seats.len());
+    let (sender, receiver) = sync_channel::<Vec<(PathBuf, Content)>>(2 * requests);
+    let receiver = Mutex::new(receiver);
+    thread::scope(|scope| {
+        for _ in 0..requests.max(1) {
+            scope.spawn(|| look_at_all(&snapshot, &receiver, &record));
+        }
+        let watch = options.selection.watch();
+        let mut order = Order::default();
+        let mut batch = Vec::new();
+        for line in snapshot.lines(wanted(&options.selection)) {
+            if run.control.is_stopped() {
+                break;
+            }
+            let line = match line.map_err(|damage| fault_of(&damage)) {
+                Ok(line) => order.check(&line).map(|path| (path, line.1)),
+                Err(fault) => Err(fault),
+            };
+            let (path, entry) = match line {
+                Ok(line) => line,
+                Err(Fault::Entry { name, reason }) => {
+                    record.failed(name.path(), Fault::Failed(reason).into());
+                    continue;
+                }
+                Err(fault) => {
+                    record.failed(Path::new(""), fault.into());
+                    continue;
+                }
+            };
+            match entry.kind {
+                Kind::Directory if watch.takes_directory(&path) => report.directories += 1,
+                Kind::Symlink(_) if watch.takes_file(&path) => report.symlinks += 1,
+                Kind::Further(_) if watch.takes_file(&path) => report.hard_links += 1,
+                Kind::File(content) if watch.takes_file(&path) => batch.push((path, content)),
+                _ => {}
+            }
+            if batch.len() == BATCH {
+                drop(sender.send(std::mem::take(&mut batch)));
+            }
+        }
+        drop(sender.send(batch));
+        drop(sender);
+        if !run.control.is_stopped() {
+            for (path, error) in watch.missing(None) {
+                record.failed(path, error);
+            }
+        }
+    });
+    record.into_report(&mut report);
+    report.interrupted |= run.control.is_stopped();
+    report.seconds = started.elapsed().as_secs_f64();
+    report.sealed = Some(SealedTree::Read(info.clone()));
+    report.into_result().map(|report| (report, info))
+}
+
+fn look_at_all(
+    snapshot: &Snapshot<'_>,
+    receiver: &Mutex<Receiver<Vec<(PathBuf, Content)>>>,
+    record: &Record<'_>,
+) {
+    let next = || receiver.lock().ignore_poison().recv().ok();
+    for batch in iter::from_fn(next) {
+        record.fed(batch.len() as u64);
+        for (path, content) in batch {
+            match look_at(snapshot, &content) {
+                Ok(()) => record.done(|| path, content.size, 0, false),
+                Err(error) => record.failed_file(&path, error),
+            }
+        }
+    }
+}
+
+/// Looks at one file.
+fn look_at(snapshot: &Snapshot<'_>, content: &Content) -> Result<(), FileError> {
+    let mut first = [0; COMMITMENT_AT as usize + 32];
+    let (blob, read) = SealedBlob::open(snapshot, *content, None, &mut first)?;
+    if read < first.len() {
+        blob.read_at(&mut first, 0)?;
+    }
+    let mut tag = [0; 16];
+    blob.read_at(&mut tag, content.length - 16)?;
+    Ok(blob.check()?)
+}
+
+const BATCH: usize = 64;

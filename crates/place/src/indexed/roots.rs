@@ -1,0 +1,417 @@
+//! Roots, their chain, and who is believed.
+
+use std::fmt;
+
+use evener_format::index::{Body, Claim, MOST_FILE, Purpose, Root, RootFile, SignerKeys, TreeId};
+use evener_keys::signing::{self, PublicKey};
+use sha2::{Digest, Sha256};
+
+use super::depot::{Depot, refused};
+use super::keys::Keys;
+use crate::FileError;
+
+/// The SHA-256 of a root's file, shown as hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RootDigest(pub [u8; 32]);
+
+impl fmt::Display for RootDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for RootDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl RootDigest {
+    /// Reads 64 hexadecimal digits.
+    pub fn from_text(text: &str) -> Option<RootDigest> {
+        let mut bytes = [0; 32];
+        if text.len() != 64 || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return None;
+        }
+        for (at, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).ok()?;
+        }
+        Some(RootDigest(bytes))
+    }
+}
+
+/// What a machine knows of a tree: the last root that it has read or written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Pin {
+    pub(super) tree: TreeId,
+    pub(super) number: u64,
+    pub(super) digest: RootDigest,
+    /// Who may sign the next root; nobody if the tree is not signed.
+    pub(super) signers: Vec<SignerKeys>,
+    pub(super) revoked: Vec<(Vec<u8>, u64)>,
+}
+
+/// Numbers of files that are no roots, with their SHA-256.
+pub(super) type Skipped = Vec<(u64, [u8; 32])>;
+
+/// A root's file as far as it takes no key.
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    pub(super) digest: RootDigest,
+    pub(super) claim: Claim,
+    /// The key that signs the chain, if it does.
+    pub(super) chain: Option<[u8; 32]>,
+}
+
+impl Step {
+    pub(super) fn of(generation: &Generation) -> Step {
+        Step { digest: generation.digest, claim: generation.claim.clone(), chain: None }
+    }
+}
+
+/// A root that was opened, and whose signature fits.
+#[derive(Clone, Debug)]
+pub(super) struct Generation {
+    pub(super) digest: RootDigest,
+    pub(super) claim: Claim,
+    pub(super) body: Body,
+    /// Who has signed it.
+    pub(super) signer: Option<PublicKey>,
+}
+
+impl Generation {
+    pub(super) fn pin(&self) -> Pin {
+        Pin {
+            tree: self.body.tree,
+            number: self.claim.number,
+            digest: self.digest,
+            signers: self.body.signers.clone(),
+            revoked: self.body.revoked.clone(),
+        }
+    }
+}
+
+/// Whom a reader believes.
+#[derive(Clone, Debug, Default)]
+pub struct Trust {
+    /// Only these sign; `None` for those whom the tree had at first use.
+    pub signers: Option<Vec<PublicKey>>,
+    /// Accept a tree that nobody has signed, though a wrapped key opens it.
+    pub unsigned: bool,
+    /// The newest root that is accepted without other knowledge, and its digest.
+    pub pin: Option<(u64, RootDigest)>,
+    /// Accept an older root, or another tree, than this machine has seen before.
+    pub rollback: bool,
+}
+
+/// The roots of a tree.
+pub(super) struct Roots<'a> {
+    pub(super) depot: &'a Depot<'a>,
+    pub(super) keys: &'a Keys<'a>,
+}
+
+impl Roots<'_> {
+    /// The numbers of the files in `tree/`, in ascending order.
+    pub(super) fn numbers(&self) -> Result<Vec<u64>, FileError> {
+        let entries = self.depot.list("tree")?;
+        let number = |entry: &crate::place::Entry| {
+            let name = entry.name.path().file_name()?.to_str()?;
+            let number = name.parse().ok()?;
+            (root_path(number).strip_prefix("tree/") == Some(name)).then_some(number)
+        };
+        let mut numbers: Vec<u64> = entries.iter().filter_map(number).collect();
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
+    /// The last number that follows one without a gap.
+    pub(super) fn last(&self, numbers: &[u64], from: u64) -> Option<u64> {
+        let start = numbers.binary_search(&from).ok()?;
+        let run = numbers[start..].iter().zip(from..).take_while(|(one, other)| *one == other);
+        run.last().map(|(number, _)| *number)
+    }
+
+    /// The file of a root.
+    pub(super) fn bytes(&self, number: u64) -> Result<Vec<u8>, FileError> {
+        let path = root_path(number);
+        let bytes = self.depot.read(&path, MOST_FILE)?;
+        bytes.ok_or_else(|| refused(format!("`{path}` is missing")))
+    }
+
+    /// The facts about a root that take no key. If its chain is signed, the signature fits.
+    pub(super) fn step(&self, number: u64) -> Result<Step, FileError> {
+        step(&self.bytes(number)?, number)
+    }
+
+    /// Opens a root. Its signature fits, but nothing has said that its signer is believed.
+    pub(super) fn open(&self, number: u64) -> Result<Generation, FileError> {
+        let bytes = self.bytes(number)?;
+        let Step { digest, claim, chain } = step(&bytes, number)?;
+        let file = RootFile::parse(&bytes, number).map_err(|it| refused(it.to_string()))?;
+        let key = self.keys.get(self.depot, claim.key)?;
+        let plain = self.depot.open(key.recipe(Purpose::Root, number)?, file.sealed)?;
+        let Root { body_bytes, body, signatures } =
+            Root::parse(&plain).map_err(|it| refused(it.to_string()))?;
+        let claim_digest: [u8; 32] = Sha256::digest(&file.claim_bytes).into();
+        if body.tree != self.keys.tree() || body.claim != claim_digest {
+            return Err(refused("its outer part was exchanged"));
+        }
+        if body.policy() != claim.policy {
+            return Err(refused("its signers are not those that it shows"));
+        }
+        let signer = match signatures.first() {
+            None => None,
+            Some(signature) => Some(
+                signing::verify(signature, &body_bytes).map_err(|it| refused(it.to_string()))?,
+            ),
+        };
+        if signer.is_some() != chain.is_some() || signer.is_some() == body.signers.is_empty() {
+            return Err(refused("it is signed in part"));
+        }
+        if let Some(signer) = &signer {
+            let keys = body.signers.iter().find(|keys| keys.key == signer.wire());
+            if keys.is_none_or(|keys| Some(keys.chain) != chain) {
+                return Err(refused("its chain was not signed by its signer"));
+            }
+        }
+        Ok(Generation { digest, claim, body, signer })
+    }
+
+    /// The newest generation, which `pin` leads to.
+    pub(super) fn newest(&self, pin: Option<&Pin>, trust: &Trust) -> Result<Generation, FileError> {
+        let numbers = self.numbers()?;
+        let from = pin.map_or(1, |pin| pin.number);
+        let last = match (self.last(&numbers, from), numbers.is_empty()) {
+            (Some(last), _) => last,
+            (None, true) => return Err(refused(NO_GENERATION)),
+            (None, false) => {
+                return Err(refused(format!(
+                    "the root of generation {from} is missing, {}",
+                    match pin {
+                        Some(_) => "which this machine has seen: the tree was rolled back",
+                        None => "with which every tree begins",
+                    }
+                )));
+            }
+        };
+        self.trusted(last, pin, trust)
+    }
+
+    /// Opens a root and checks the chain from what is known to it.
+    pub(super) fn trusted(
+        &self,
+        number: u64,
+        pin: Option<&Pin>,
+        trust: &Trust,
+    ) -> Result<Generation, FileError> {
+        let lacks_key = || {
+            let step = self.step(number);
+            step.is_ok_and(|step| self.keys.get(self.depot, step.claim.key).is_err())
+        };
+        let generation = self.open(number).map_err(|error| match number {
+            _ if lacks_key() => {
+                refused(format!("`{}` can't be opened: {error}", root_path(number)))
+            }
+            1 => refused(format!("`{}` is no valid root: {error}", root_path(number))),
+            _ => refused(format!(
+                "`{}` is no valid root: {error}; --generation {} reads the one before",
+                root_path(number),
+                number - 1
+            )),
+        })?;
+        if let Some((pinned, digest)) = trust.pin {
+            self.check_pin(&generation, pinned, digest)?;
+        }
+        match pin {
+            Some(pin) => self.check_chain(&generation, pin)?,
+            None => self.check_first(&generation)?,
+        }
+        match (&trust.signers, &generation.signer) {
+            (Some(allowed), Some(signer)) if !allowed.contains(signer) => {
+                return Err(refused(format!(
+                    "generation {number} was signed by {}, whom --signers does not name",
+                    signer.fingerprint()
+                )));
+            }
+            (Some(_), None) => {
+                return Err(refused("nobody has signed the tree, and --signers asks for it"));
+            }
+            (None, None) if !trust.unsigned && !self.keys.is_given(generation.claim.key) => {
+                return Err(refused(
+                    "nobody has signed the tree, and its key is wrapped, so whoever knows the \
+                     recipients can have made it; --unsigned accepts it",
+                ));
+            }
+            _ => {}
+        }
+        Ok(generation)
+    }
+
+    /// Checks what a reader sees for the first time.
+    fn check_first(&self, generation: &Generation) -> Result<(), FileError> {
+        if generation.claim.number > 1 {
+            let step = Step::of(generation);
+            check_key(&step, &self.predecessor(&step)?)?;
+        }
+        check_signer(generation, &generation.body.signers, &generation.body.revoked)
+    }
+
+    /// Checks that a root follows the one that is known.
+    fn check_chain(&self, top: &Generation, pin: &Pin) -> Result<(), FileError> {
+        let number = top.claim.number;
+        if number == pin.number {
+            return same(number, top.digest, pin.digest);
+        }
+        let mut changes = Vec::new();
+        let mut at = Step::of(top);
+        loop {
+            let before = self.predecessor(&at)?;
+            check_key(&at, &before)?;
+            if before.claim.policy != at.claim.policy {
+                changes.push((at.claim.number, at.digest));
+            }
+            at = before;
+            match at.claim.number {
+                number if number > pin.number => {}
+                number if number == pin.number => break same(number, at.digest, pin.digest)?,
+                _ => return Err(self.passed_over(top, pin)),
+            }
+        }
+        let (mut signers, mut revoked) = (pin.signers.clone(), pin.revoked.clone());
+        for (change, digest) in changes.into_iter().rev().filter(|(change, _)| *change != number) {
+            let generation = self.open(change)?;
+            same(change, generation.digest, digest)?;
+            check_signer(&generation, &signers, &revoked)?;
+            (signers, revoked) = (generation.body.signers, generation.body.revoked);
+        }
+        if signers.is_empty() && top.signer.is_some() {
+            // The tree was unsigned: its key vouches for the first signer.
+            return Ok(());
+        }
+        check_signer(top, &signers, &revoked)
+    }
+
+    /// The chain leads past the root that is known: another run took its place, or its signer was
+    /// revoked.
+    fn passed_over(&self, top: &Generation, pin: &Pin) -> FileError {
+        let number = pin.number;
+        refused(format!(
+            "generation {} does not follow from generation {number} with the root {}, which this \
+             machine has seen: the tree was forked, or its signer was revoked; --allow-rollback \
+             accepts it once",
+            top.claim.number, pin.digest
+        ))
+    }
+
+    /// The root before another, as that one names it.
+    pub(super) fn predecessor(&self, step: &Step) -> Result<Step, FileError> {
+        let Claim { number, before, skipped, .. } = &step.claim;
+        let mut at = number - 1;
+        for (skipped, digest) in skipped.iter().rev() {
+            if *skipped != at {
+                return Err(refused(format!("generation {number} skips none of {at}")));
+            }
+            let there = RootDigest(Sha256::digest(self.bytes(at)?).into());
+            same(at, there, RootDigest(*digest))?;
+            at -= 1;
+        }
+        let (Some(before), true) = (before, at > 0) else {
+            return Err(refused(format!("generation {number} follows no other")));
+        };
+        let found = self.step(at)?;
+        same(at, found.digest, RootDigest(*before))?;
+        Ok(found)
+    }
+
+    /// Checks that a root is, or follows, the one that the caller knows.
+    fn check_pin(
+        &self,
+        top: &Generation,
+        number: u64,
+        digest: RootDigest,
+    ) -> Result<(), FileError> {
+        let mut at = Step::of(top);
+        while at.claim.number > number {
+            at = self.predecessor(&at)?;
+        }
+        match at.claim.number == number {
+            true => same(number, at.digest, digest),
+            false => Err(refused(format!(
+                "the newest generation is {}, older than --pin {number}",
+                top.claim.number
+            ))),
+        }
+    }
+}
+
+/// Checks that a root is not sealed with a key that was retired before it.
+fn check_key(step: &Step, before: &Step) -> Result<(), FileError> {
+    match before.claim.retired.contains(&step.claim.key) {
+        false => Ok(()),
+        true => Err(refused(format!(
+            "generation {} was made with a key that had been replaced before",
+            step.claim.number
+        ))),
+    }
+}
+
+/// Checks the signature of a root against those who may sign it.
+fn check_signer(
+    generation: &Generation,
+    signers: &[SignerKeys],
+    revoked: &[(Vec<u8>, u64)],
+) -> Result<(), FileError> {
+    let number = generation.claim.number;
+    let Some(signer) = &generation.signer else {
+        return match signers.is_empty() {
+            true => Ok(()),
+            false => Err(refused(format!("nobody has signed generation {number}"))),
+        };
+    };
+    let is_revoked = revoked.iter().any(|(key, last)| key == signer.wire() && number > *last);
+    let may_sign = signers.iter().any(|known| known.key == signer.wire());
+    match (may_sign, is_revoked) {
+        (true, false) => Ok(()),
+        (_, true) => Err(refused(format!(
+            "generation {number} was signed by {}, whose key was revoked",
+            signer.fingerprint()
+        ))),
+        (false, false) => Err(refused(format!(
+            "generation {number} was signed by {}, who may not sign this tree",
+            signer.fingerprint()
+        ))),
+    }
+}
+
+/// Reads a root's file as far as that takes no key.
+pub(super) fn step(bytes: &[u8], number: u64) -> Result<Step, FileError> {
+    let file = RootFile::parse(bytes, number).map_err(|it| refused(it.to_string()))?;
+    if let Some((key, signature)) = &file.chain {
+        let signed = Claim::signed(&file.claim_bytes, file.sealed);
+        if !signing::verify_chain(key, &signed, signature) {
+            return Err(refused("the signature of its chain is wrong"));
+        }
+    }
+    Ok(Step {
+        digest: RootDigest(Sha256::digest(bytes).into()),
+        claim: file.claim,
+        chain: file.chain.map(|(key, _)| key),
+    })
+}
+
+fn same(number: u64, there: RootDigest, expected: RootDigest) -> Result<(), FileError> {
+    match there == expected {
+        true => Ok(()),
+        false => Err(refused(format!(
+            "the root of generation {number} is {there}, not {expected}: it was exchanged, or the \
+             tree was forked"
+        ))),
+    }
+}
+
+/// The path of a root.
+pub(super) fn root_path(number: u64) -> String {
+    format!("tree/{number:019}")
+}
+
+const NO_GENERATION: &str = "the tree has no generation: the run that began it has not ended";

@@ -1,0 +1,203 @@
+//! The index of one generation.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+
+use evener_format::index::{Block, Entry, EntryPath, Node, Purpose, Reference};
+use sha2::{Digest, Sha256};
+
+use super::depot::{Depot, refused};
+use super::keys::Keys;
+use super::roots::Generation;
+use super::wanted::Wanted;
+use crate::FileError;
+
+/// The index of one generation.
+pub(super) struct Snapshot<'a> {
+    pub(super) depot: Depot<'a>,
+    pub(super) keys: Keys<'a>,
+    pub(super) generation: Generation,
+}
+
+/// A part of an index.
+pub(super) enum Part {
+    /// A node, and the SHA-256 of its plaintext. Its blocks follow.
+    Node(Reference, [u8; 32]),
+    /// A block and its plaintext.
+    Block(Reference, Vec<u8>, Block),
+}
+
+/// A part of an index that can't be read: the path of its first entry, and the reason.
+#[derive(Clone, Debug)]
+pub(super) struct Damage {
+    pub(super) first: EntryPath,
+    pub(super) error: FileError,
+}
+
+/// One entry with its directory.
+pub(super) type Line = (Arc<[u8]>, Entry);
+
+impl Snapshot<'_> {
+    /// The nodes and blocks that may hold what is wanted, in order.
+    pub(super) fn parts(&self, wanted: Wanted) -> Parts<'_> {
+        let nodes = &self.generation.body.nodes;
+        let (nodes, blocks) = (with_next(nodes, None), VecDeque::new());
+        Parts { snapshot: self, nodes, blocks, wanted, without: None }
+    }
+
+    /// The entries that may be wanted, and others of the same blocks.
+    pub(super) fn lines(&self, wanted: Wanted) -> impl Iterator<Item = Result<Line, Damage>> {
+        self.parts(wanted).flat_map(|part| match part {
+            Ok(Part::Node(..)) => Vec::new(),
+            Ok(Part::Block(_, _, block)) => block.entries.into_iter().map(Ok).collect(),
+            Err(damage) => vec![Err(damage)],
+        })
+    }
+
+    /// The entry with a path.
+    pub(super) fn find(&self, path: &[u8]) -> Result<Option<Entry>, FileError> {
+        let wanted = EntryPath::of(path);
+        let nodes = with_next(&self.generation.body.nodes, None);
+        let mut parts = Parts {
+            snapshot: self,
+            nodes: nodes.into_iter().filter(|at| holds(at, &wanted)).collect(),
+            blocks: VecDeque::new(),
+            wanted: Wanted::default(),
+            without: None,
+        };
+        while let Some(part) = parts.next() {
+            match part.map_err(|damage| damage.error)? {
+                Part::Node(..) => parts.blocks.retain(|at| holds(at, &wanted)),
+                Part::Block(_, _, block) => {
+                    let is_it = |(directory, entry): &Line| {
+                        **directory == *wanted.directory && entry.name == wanted.name
+                    };
+                    if let Some((_, entry)) = block.entries.into_iter().find(is_it) {
+                        return Ok(Some(entry));
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// The plaintext of a node or block.
+    fn open(&self, purpose: Purpose, at: &Reference) -> Result<Vec<u8>, FileError> {
+        let path = at.name.path();
+        let sealed = self.depot.read(&path, at.length)?;
+        let sealed = sealed.ok_or_else(|| refused(format!("`{path}` is missing")))?;
+        let digest: [u8; 32] = Sha256::digest(&sealed).into();
+        if sealed.len() as u64 != at.length || digest != at.digest {
+            return Err(refused(format!("`{path}` is not what the index names: it was changed")));
+        }
+        let key = self.keys.listed(&self.depot, at.key)?;
+        self.depot.open(key.recipe(purpose, at.generation)?, &sealed)
+    }
+
+    /// The content of a node.
+    pub(super) fn node_of(&self, at: &Reference) -> Result<Node, FileError> {
+        self.node(at, None).map(|(node, _)| node)
+    }
+
+    fn node(
+        &self,
+        at: &Reference,
+        next: Option<&EntryPath>,
+    ) -> Result<(Node, [u8; 32]), FileError> {
+        let plain = self.open(Purpose::Node, at)?;
+        let node = Node::parse(&plain).map_err(|error| refused(error.to_string()))?;
+        let (first, last) = (node.references.first(), node.references.last());
+        check_range(at, next, first.map(|it| &it.first), last.map(|it| &it.first))?;
+        Ok((node, Sha256::digest(&plain).into()))
+    }
+
+    fn block(
+        &self,
+        at: &Reference,
+        next: Option<&EntryPath>,
+    ) -> Result<(Vec<u8>, Block), FileError> {
+        let plain = self.open(Purpose::Block, at)?;
+        let block = Block::parse(&plain).map_err(|error| refused(error.to_string()))?;
+        let path = |(directory, entry): &Line| EntryPath {
+            directory: directory.clone(),
+            name: entry.name.clone(),
+        };
+        let (first, last) = (block.entries.first().map(path), block.entries.last().map(path));
+        check_range(at, next, first.as_ref(), last.as_ref())?;
+        Ok((plain, block))
+    }
+}
+
+/// Checks that the content of a node or block lies where its reference says.
+fn check_range(
+    at: &Reference,
+    next: Option<&EntryPath>,
+    first: Option<&EntryPath>,
+    last: Option<&EntryPath>,
+) -> Result<(), FileError> {
+    let is_in_range =
+        first == Some(&at.first) && next.is_none_or(|next| last.is_some_and(|last| last < next));
+    match is_in_range {
+        true => Ok(()),
+        false => Err(refused("a part of the index lies outside its range")),
+    }
+}
+
+/// A reference, and the path at which its range ends.
+type Range = (Reference, Option<EntryPath>);
+
+fn holds((reference, next): &Range, path: &EntryPath) -> bool {
+    reference.first <= *path && next.as_ref().is_none_or(|next| path < next)
+}
+
+/// References with the paths at which their ranges end.
+fn with_next(references: &[Reference], end: Option<&EntryPath>) -> VecDeque<Range> {
+    let next = references.iter().skip(1).map(|next| Some(next.first.clone()));
+    references.iter().cloned().zip(next.chain([end.cloned()])).collect()
+}
+
+/// The nodes and blocks of an index.
+pub(super) struct Parts<'s> {
+    snapshot: &'s Snapshot<'s>,
+    nodes: VecDeque<Range>,
+    blocks: VecDeque<Range>,
+    wanted: Wanted,
+    /// Digests of blocks that are passed over.
+    without: Option<&'s HashSet<[u8; 32]>>,
+}
+
+impl<'s> Parts<'s> {
+    /// The same, without the blocks that have these digests.
+    pub(super) fn without(self, blocks: &'s HashSet<[u8; 32]>) -> Parts<'s> {
+        Parts { without: Some(blocks), ..self }
+    }
+}
+
+impl Iterator for Parts<'_> {
+    type Item = Result<Part, Damage>;
+
+    fn next(&mut self) -> Option<Result<Part, Damage>> {
+        let Parts { snapshot, nodes, blocks, wanted, without } = self;
+        while let Some((block, next)) = blocks.pop_front() {
+            let is_left_out = without.is_some_and(|without| without.contains(&block.digest));
+            if !is_left_out && wanted.may_hold(&block.first, next.as_ref()) {
+                return Some(match snapshot.block(&block, next.as_ref()) {
+                    Ok((plain, content)) => Ok(Part::Block(block, plain, content)),
+                    Err(error) => Err(Damage { first: block.first, error }),
+                });
+            }
+        }
+        while let Some((node, next)) = nodes.pop_front() {
+            if wanted.may_hold(&node.first, next.as_ref()) {
+                return Some(match snapshot.node(&node, next.as_ref()) {
+                    Ok((content, digest)) => {
+                        *blocks = with_next(&content.references, next.as_ref());
+                        Ok(Part::Node(node, digest))
+                    }
+                    Err(error) => Err(Damage { first: node.first, error }),
+                });
+            }
+        }
+        None
+    }
+}
