@@ -74,6 +74,7 @@ mod nonce;
 mod operations;
 mod options;
 mod profile;
+pub mod sealed_trees;
 mod seated;
 mod seats;
 
@@ -96,8 +97,8 @@ pub use evener_place::{
     Agree, Base64, Contradiction, Control, Delete, Doubt, Effort, Existing, Failure, FileError,
     FileOutcome, KeyRing, Listed, Listener, Listing, MalformedGlob, MalformedPath, MalformedSuffix,
     Notice, Operation, OperationError, Progress, Protected, RandomAccess, Refusal, Report,
-    Retirement, RunSettings, SealedNames, Selection, StreamOptions, StreamSource, StreamTarget,
-    SystemError, Total, TransferOptions, TreeOptions, Update, WorkerEffort, list,
+    Retirement, RunSettings, SealedNames, SealedTree, Selection, StreamOptions, StreamSource,
+    StreamTarget, SystemError, Total, TransferOptions, TreeOptions, Update, WorkerEffort, list,
 };
 
 pub use evener_pipeline::{Courtesy, PolicyName, UnknownPolicy, claim_process};
@@ -106,7 +107,7 @@ pub use evener_pipeline::{Courtesy, PolicyName, UnknownPolicy, claim_process};
 pub mod place {
     pub use evener_place::{
         Abilities, Blob, Content, Draft, Entry, Fault, Kind, Local, Memory, Metadata, Name,
-        NewObject, Origin, Store, Tree,
+        NewObject, Origin, Stamp, Store, Tree,
     };
 }
 
@@ -122,7 +123,7 @@ pub mod keys {
         CobblestoneSuite, Exposed, Fingerprint, HkdfHash, KeyError, KeyFile, KeyFormat,
         KeyMaterial, MalformedKey, Naming, NewKeyFile, NoUnlock, Oddity, Passphrase, PipeHead,
         Protection, TinkKey, TinkKeyset, TinkTemplate, UnknownKeyFormat, Unlock, age, create,
-        faults, load, protect_process,
+        faults, load, protect_process, signing,
     };
 }
 

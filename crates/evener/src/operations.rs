@@ -203,6 +203,6 @@ fn noticed(
     report.into_result()
 }
 
-fn cannot_begin(path: &Path, error: FileError) -> Failure {
+pub(crate) fn cannot_begin(path: &Path, error: FileError) -> Failure {
     Failure { path: path.to_owned(), error }
 }
