@@ -5,7 +5,8 @@ use evener::Operation;
 use evener_cli::arguments::{Typed, end_with, in_one_line};
 
 use crate::commands::{
-    Cat, Completions, Decrypt, Encrypt, Engines, Gate, Keygen, List, Man, Speed, Tls, Verify,
+    Cat, Clean, Completions, Decrypt, Diff, Encrypt, Engines, Gate, Keygen, List, Man, Rekey,
+    Rewrap, Signers, Speed, Tls, Verify,
 };
 use crate::document::print_failure;
 use crate::help;
@@ -28,6 +29,11 @@ pub(crate) enum Command {
     Verify(Box<Verify>),
     Cat(Box<Cat>),
     List(Box<List>),
+    Diff(Diff),
+    Clean(Clean),
+    Rewrap(Rewrap),
+    Rekey(Box<Rekey>),
+    Signers(Signers),
     Engines(Engines),
     Speed(Box<Speed>),
     Gate(Gate),
@@ -67,6 +73,10 @@ impl Command {
             Command::Speed(options) => ("speed", options.json),
             Command::Gate(options) => ("gate", options.json),
             Command::List(options) => ("list", options.json),
+            Command::Diff(options) => ("diff", options.output.json),
+            Command::Clean(options) => ("clean", options.output.json),
+            Command::Rewrap(options) => ("rewrap", options.output.json),
+            Command::Signers(options) => ("signers", options.output.json),
             Command::Tls(options) => ("tls", options.json()),
             _ => return None,
         };
@@ -77,6 +87,7 @@ impl Command {
     pub(crate) fn document(&self) -> Option<&'static str> {
         let (operation, telling) = match self {
             Command::Encrypt(options) => (Operation::Encrypt, &options.telling),
+            Command::Rekey(options) => (Operation::Encrypt, &options.telling),
             Command::Decrypt(options) => (Operation::Decrypt, &options.telling),
             Command::Verify(options) => (Operation::Verify, &options.telling),
             _ => return self.own_document(),
@@ -90,6 +101,7 @@ impl Command {
             Command::Encrypt(options) => options.engines.foreign(),
             Command::Decrypt(options) => options.engines.foreign(),
             Command::Verify(options) => options.engines.foreign(),
+            Command::Rekey(options) => options.engines.foreign(),
             Command::Cat(options) => options.engines.foreign(),
             Command::Engines(options) => options.foreign_engines(),
             Command::Speed(options) => options.foreign_engines(),
@@ -99,8 +111,8 @@ impl Command {
 
     /// Returns whether the command handles the user's keys.
     pub(crate) fn holds_keys(&self) -> bool {
-        use Command::{Cat, Decrypt, Encrypt, Keygen, List, Verify};
-        matches!(self, Keygen(_) | Encrypt(_) | Decrypt(_) | Verify(_) | Cat(_) | List(_))
+        use Command::{Completions, Engines, Gate, Man, Speed, Tls};
+        !matches!(self, Engines(_) | Speed(_) | Gate(_) | Tls(_) | Completions(_) | Man(_))
     }
 }
 

@@ -20,6 +20,13 @@ pub(crate) fn print_json(document: &impl Serialize) -> Result<(), Trouble> {
     print().map_err(Trouble::Output)
 }
 
+/// Prints the document of a result that has its own fields, and no failures.
+pub(crate) fn with_failures(result: &impl Serialize) -> Result<(), Trouble> {
+    let mut document = serde_json::to_value(result).unwrap_or_default();
+    document["failures"] = json!([]);
+    print_json(&document)
+}
+
 /// Prints the document of a command that could not begin. All commands' documents have the error
 /// in the same place.
 pub(crate) fn print_failure(command: &str, trouble: &Trouble) -> Result<(), Trouble> {

@@ -8,6 +8,7 @@ use std::path::Path;
 use evener::format::{FormatError, Guess, recognise};
 use evener::keys::faults::PassphraseFault;
 use evener::keys::{KeyError, MalformedKey};
+use evener::place::Fault;
 use evener::{Failure, FileError, Refusal};
 use rustix::io::Errno;
 
@@ -18,6 +19,8 @@ pub(crate) struct Given {
     pub(crate) openssl: bool,
     /// `--base64` or `--one-line`.
     pub(crate) base64: bool,
+    /// `--sealed`.
+    pub(crate) seals: bool,
 }
 
 /// Describes a failed file in a line, with a hint.
@@ -78,7 +81,9 @@ const BEGINNING: u64 = 72;
 /// An error of a file, with a hint.
 pub(crate) fn of_file(error: &FileError) -> impl Display {
     let hint = match error {
-        FileError::Exists(_) => "; --overwrite replaces it, --resume skips what is complete",
+        FileError::Exists(_) | FileError::Place(Fault::Exists(_)) => {
+            "; --overwrite replaces it, --resume skips what is complete"
+        }
         FileError::Taken(_)
         | FileError::Differs { .. }
         | FileError::OtherKey(_)

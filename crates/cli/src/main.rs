@@ -19,6 +19,7 @@ mod plan;
 mod progress;
 mod route;
 mod run;
+mod sealed;
 mod signals;
 mod summary;
 mod table;
@@ -59,6 +60,11 @@ fn perform(command: Command) -> Result<Ending, Trouble> {
         Command::Verify(options) => options.perform(&signals),
         Command::Cat(options) => options.perform(&signals),
         Command::List(options) => options.perform(&signals),
+        Command::Diff(options) => options.perform(&signals),
+        Command::Clean(options) => options.perform(&signals),
+        Command::Rewrap(options) => options.perform(&signals),
+        Command::Rekey(options) => options.perform(&signals),
+        Command::Signers(options) => options.perform(&signals),
         Command::Engines(options) => options.perform(),
         Command::Speed(options) => options.perform(),
         Command::Gate(options) => options.perform(),

@@ -8,7 +8,9 @@ use evener::{Control, Evener, Existing, Mode, Operation, Options, Selection};
 
 use crate::hints::Given;
 use crate::keys::FreshKey;
+use crate::progress::clear_bar;
 use crate::route::Route;
+use crate::sealed::{Kind, Work};
 use crate::trouble::Trouble;
 
 /// An operation with everything that it needs.
@@ -29,6 +31,10 @@ pub(crate) struct Plan {
     /// The files of a tree to take.
     pub(crate) selection: Selection,
     pub(crate) route: Route,
+    /// The options of the sealed tree that is made or read.
+    pub(crate) sealed: Option<Work>,
+    /// True if the source is a sealed tree.
+    pub(crate) reads_sealed: bool,
     /// A new key, which must be on disk before the first output.
     pub(crate) fresh_key: Option<FreshKey>,
     /// A reused wrapped key, kept open so that it is not removed meanwhile.
@@ -40,6 +46,26 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
+    /// The plan for work on a sealed tree.
+    pub(crate) fn of_sealed(mut self, mut sealed: Work) -> Plan {
+        self.given.seals = self.operation == Operation::Encrypt;
+        self.reads_sealed = !self.given.seals || matches!(sealed.kind, Kind::Rekey(_));
+        let selection = self.selection.clone();
+        self.evener = self.evener.with_options(|options| options.transfer.selection = selection);
+        if let Some(signer) = &mut sealed.options.signer {
+            let (control, sign) = (self.control.clone(), signer.sign.clone());
+            // It may ask on the terminal.
+            signer.sign = Arc::new(move |message| {
+                control.asking(|| {
+                    clear_bar();
+                    sign(message)
+                })
+            });
+        }
+        self.sealed = Some(sealed);
+        self
+    }
+
     /// A plan with its options, for existing keys.
     pub(crate) fn new(
         operation: Operation,
@@ -54,7 +80,7 @@ impl Plan {
         let (mut is_dry_run, mut removes_sources) = (false, false);
         let mut selection = Selection::default();
         let is_openssl = matches!(evener.key_ring().primary(), Recipe::OpensslEnc(_));
-        let mut given = Given { openssl: is_openssl, base64: false };
+        let mut given = Given { openssl: is_openssl, ..Given::default() };
         let evener = evener.with_options(|options| {
             options.run.control = control.clone();
             // In a shared directory other users can exchange names.
@@ -80,6 +106,8 @@ impl Plan {
             removes_sources,
             selection,
             route,
+            sealed: None,
+            reads_sealed: false,
             fresh_key,
             reused_key,
             said,

@@ -192,6 +192,14 @@ impl Route {
         })
     }
 
+    /// The targets that are paths.
+    pub(crate) fn targets(&self) -> impl Iterator<Item = &Path> {
+        self.ends.iter().filter_map(|ends| match &ends.target {
+            Some(Place::Path(path)) => Some(&**path),
+            _ => None,
+        })
+    }
+
     /// Returns whether outputs get names that follow from those of their sources.
     pub(crate) fn has_suffixes(&self) -> bool {
         let goes_into = |target: &Path| self.new.is_some() || target.is_dir();

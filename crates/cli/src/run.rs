@@ -21,6 +21,7 @@ use crate::options::Telling;
 use crate::plan::Plan;
 use crate::progress::Progress;
 use crate::route::do_each;
+use crate::sealed;
 use crate::signals::Signals;
 use crate::summary;
 use crate::trouble::{Ending, Trouble, complain, end_by_broken_pipe, refused, shown};
@@ -51,7 +52,7 @@ fn say_farewell(operation: Operation, telling: &Telling, signals: &Signals) {
     let mut report = Report::default();
     report.operation = operation.name().to_owned();
     report.interrupted = true;
-    let line = format!("evener: {}\n", summary::line(operation, &report));
+    let line = format!("evener: {}\n", summary::line(operation, &report, Given::default()));
     // Without a document, the line alone says it.
     let document = telling.json.then(|| serde_json::to_string_pretty(&report).unwrap_or_default());
     let document = document.map(|document| shown_json(&document) + "\n").unwrap_or_default();
@@ -70,13 +71,14 @@ fn carry_out(plan: Plan, telling: &Telling, signals: &Signals) -> Result<Ending,
     let written = Arc::new(Mutex::new(None));
     let working = signals.stop_gently(&plan.control, {
         let (control, telling, operation) = (plan.control.clone(), telling.clone(), plan.operation);
-        let (written, is_tree) = (written.clone(), plan.route.has_tree());
+        let (written, is_tree, given) = (written.clone(), plan.route.has_tree(), plan.given);
         let progress = progress.clone();
         let begun = Instant::now();
         let mut report = Report::default();
         report.directories = u64::from(is_tree);
         report.update = plan.updates;
-        move || leave_behind(operation, report, begun, &control, &telling, &written, &progress)
+        let work = (operation, given);
+        move || leave_behind(work, report, begun, &control, &telling, &written, &progress)
     })?;
     plan.route.make_directory()?;
     if let Some(key) = &plan.fresh_key {
@@ -160,6 +162,9 @@ fn process(plan: &Plan) -> Result<Report, Failure> {
 /// Processes one source. Failed files give a report, not an error.
 fn process_one(plan: &Plan, ends: &Ends) -> Result<Report, Failure> {
     let Plan { operation, evener, .. } = plan;
+    if let Some(sealed) = &plan.sealed {
+        return sealed::process(evener, *operation, ends, sealed);
+    }
     let result = match (&ends.source, &ends.target) {
         (Place::Path(source), None) if !ends.has_pipe() => evener.process(*operation, source, None),
         (Place::Path(source), Some(Place::Path(target))) if !ends.has_pipe() => {
@@ -179,7 +184,7 @@ fn process_one(plan: &Plan, ends: &Ends) -> Result<Report, Failure> {
 /// Reports the progress of an operation that was asked to stop, and can't be waited for. Unfinished
 /// outputs have no names yet.
 fn leave_behind(
-    operation: Operation,
+    (operation, given): (Operation, Given),
     mut report: Report,
     begun: Instant,
     control: &Control,
@@ -199,7 +204,7 @@ fn leave_behind(
         key.remove();
     }
     shown.end(Ok(&report));
-    summary::tell(operation, &report, Given::default(), telling);
+    summary::tell(operation, &report, given, telling);
     if telling.json {
         // The program ends even if this fails.
         let _ = print_json(&report);
@@ -269,6 +274,14 @@ fn no_key_fits(report: &Report) -> bool {
 fn nothing_done(plan: &Plan, ends: &Ends, report: &Report) -> Option<(Failure, bool)> {
     let Place::Path(source) = &ends.source else { return None };
     let is_told = report.interrupted || !report.failures.is_empty();
+    if plan.reads_sealed {
+        // Of a glob that fits nothing there is a notice.
+        let is_something = has_done(report) || report.symlinks > 0 || report.notices.is_empty();
+        if is_told || is_something {
+            return None;
+        }
+        return Some((Failure { path: source.clone(), error: refused(NOTHING_CHOSEN) }, false));
+    }
     if is_told || has_done(report) || !ends.source_is_tree || has_done_named(plan, source) {
         return None;
     }
@@ -301,6 +314,9 @@ fn has_done(report: &Report) -> bool {
 /// The reason why there is nothing to do with a tree.
 pub(crate) const EMPTY: &str =
     ": it holds neither files nor links nor directories, as where a disk is not mounted";
+
+const NOTHING_CHOSEN: &str =
+    "the options (--include, --exclude, --only) select nothing of what this generation holds";
 
 const NOTHING_TAKEN: &str =
     ": it has files, but the options (--include, --exclude) select none of them";

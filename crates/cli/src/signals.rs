@@ -166,6 +166,7 @@ impl Signals {
             }
         };
         let watch = thread::Builder::new().name("signals".to_owned()).spawn(watch);
+        let ended_at_once = self.ends_at_once();
         if watch.is_ok() {
             self.end_at_once(false);
             self.others_at_once(&OTHERS, false);
@@ -173,7 +174,7 @@ impl Signals {
         let answer = terminal.prompt(prompt).and_then(|()| terminal.read_line());
         terminal.put_right();
         if let Ok(watch) = watch {
-            self.end_at_once(true);
+            self.end_at_once(ended_at_once);
             self.others_at_once(&OTHERS, true);
             handle.close();
             let _ = watch.join();
@@ -181,6 +182,11 @@ impl Signals {
             terminal.put_right();
         }
         answer
+    }
+
+    /// Returns whether signals end the program at once, as before its work.
+    fn ends_at_once(&self) -> bool {
+        self.at_once.iter().all(|each| each.load(Ordering::SeqCst))
     }
 
     fn end_at_once(&self, at_once: bool) {

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use evener::{Effort, Notice, Operation, Report};
+use evener::sealed_trees::GenerationInfo;
+use evener::{Effort, Notice, Operation, Report, SealedTree};
 use evener_cli::messages::print_line;
 
 use crate::hints::{self, Given};
@@ -41,7 +42,10 @@ pub(crate) fn tell(operation: Operation, report: &Report, given: Given, telling:
         complain(&format_args!("{path}: may be wrong: engine `{engine}` did some of it"));
     }
     if report.interrupted || !telling.quiet {
-        complain(&line(operation, report));
+        complain(&line(operation, report, given));
+    }
+    if !telling.quiet {
+        report.sealed.iter().flat_map(of_sealed).for_each(|line| complain(&line));
     }
     if !telling.quiet {
         for line in verification(report) {
@@ -87,7 +91,9 @@ pub(crate) fn notices(notices: &[Notice], all: bool, option: &str) -> Vec<String
     for notice in notices {
         let before = alike.entry(&notice.reason).or_default();
         if all || *before < MOST_ALIKE {
-            lines.push(format!("{}: {}", shown(&notice.path), notice.reason));
+            let is_of_all = notice.path.as_os_str().is_empty();
+            let path = if is_of_all { String::new() } else { format!("{}: ", shown(&notice.path)) };
+            lines.push(format!("{path}{}", notice.reason));
         }
         *before += 1;
     }
@@ -113,14 +119,21 @@ fn advice(operation: Operation) -> &'static str {
 }
 
 /// `encrypted 4000 files, 62.5 MiB in 0.085 s, 735.3 MiB/s`
-pub(crate) fn line(operation: Operation, report: &Report) -> String {
+pub(crate) fn line(operation: Operation, report: &Report, given: Given) -> String {
+    let made = match &report.sealed {
+        Some(SealedTree::Made(made)) => Some(made),
+        _ => None,
+    };
     let verb = match (operation, report.dry_run) {
+        (Operation::Encrypt, false) if given.seals => "sealed",
+        (Operation::Encrypt, true) if given.seals => "would seal",
         (Operation::Encrypt, false) => "encrypted",
         (Operation::Decrypt, false) => "decrypted",
         (Operation::Encrypt, true) => "would encrypt",
         (Operation::Decrypt, true) => "would decrypt",
         (Operation::Verify, _) => "verified",
     };
+    let stays = made.filter(|made| !made.is_new && !report.dry_run && !report.interrupted);
     let mut line = format!(
         "{}{verb} {}, {}",
         if report.interrupted { "interrupted; " } else { "" },
@@ -136,11 +149,16 @@ pub(crate) fn line(operation: Operation, report: &Report) -> String {
         false => [" updated", " deleted"],
         true => [" to update", " to delete"],
     };
+    if let Some(stays) = stays {
+        line = format!("nothing changed: generation {} stays", stays.generation);
+    }
     let further = [
         (report.files_skipped, " complete already, not verified"),
         (report.files_updated, updated),
         (report.files_unchanged, " unchanged"),
         (report.files_deleted, deleted),
+        (made.map_or(0, |made| made.moved), " moved"),
+        (made.map_or(0, |made| made.gone), " gone"),
         (report.left_out, " left out"),
         (report.failures.len() as u64, " failed"),
         (report.doubtful.len() as u64, " in doubt"),
@@ -150,11 +168,56 @@ pub(crate) fn line(operation: Operation, report: &Report) -> String {
             line.push_str(&format!("; {number}{what}"));
         }
     }
-    if report.interrupted && report.directories > 0 && operation != Operation::Verify {
+    match &report.sealed {
+        Some(SealedTree::Made(made)) if made.is_new => {
+            line.push_str(&format!("; generation {}", made.generation));
+        }
+        Some(SealedTree::Read(read)) => line.push_str(&format!("; generation {}", read.number)),
+        _ => {}
+    }
+    if report.interrupted && given.seals && report.sealed.is_none() {
+        line.push_str("; no generation was made: run it again");
+    } else if report.interrupted && report.directories > 0 && operation != Operation::Verify {
         let option = if report.update { "--update" } else { "--resume" };
         line.push_str(&format!("; {option} goes on from here"));
     }
     line
+}
+
+/// What a user should know of a sealed tree that was made or read for the first time.
+fn of_sealed(tree: &SealedTree) -> Vec<String> {
+    match tree {
+        SealedTree::Made(made) if made.is_new && made.generation == 1 => {
+            let signed = |signer| format!("signed by {signer}; readers see this at first use");
+            made.signer.iter().map(signed).collect()
+        }
+        SealedTree::Made(_) => Vec::new(),
+        SealedTree::Read(read) => of_read(read),
+    }
+}
+
+/// What a user should know of a sealed tree that was read.
+pub(crate) fn of_read(read: &GenerationInfo) -> Vec<String> {
+    let GenerationInfo { tree, number, signer, beyond, .. } = read;
+    let mut lines = Vec::new();
+    if read.is_first_seen {
+        let signed = match signer {
+            Some(signer) => format!("signed by {signer}"),
+            None => "which nobody has signed".to_owned(),
+        };
+        lines.push(format!("first use of the tree {tree}, {signed} (generation {number})"));
+    }
+    if let Some(first) = beyond.first() {
+        let more = match beyond.len() {
+            1 => String::new(),
+            many => format!(" and {} more", many - 1),
+        };
+        lines.push(format!(
+            "there is a root {first}{more} after a gap, which was not read: roots may have been \
+             removed"
+        ));
+    }
+    lines
 }
 
 /// The number of verified jobs of guarded engines: `engine cryptodev: 12 of 4000 jobs were
@@ -245,14 +308,14 @@ mod tests {
         report.bytes = 2048;
         report.seconds = 0.5;
         assert_eq!(
-            line(Operation::Encrypt, &report),
+            line(Operation::Encrypt, &report, Given::default()),
             "encrypted 1 file, 2.0 KiB in 0.500 s, 4.0 KiB/s"
         );
         report.interrupted = true;
         report.files_skipped = 3;
         report.directories = 1;
         assert_eq!(
-            line(Operation::Decrypt, &report),
+            line(Operation::Decrypt, &report, Given::default()),
             "interrupted; decrypted 1 file, 2.0 KiB in 0.500 s, 4.0 KiB/s; 3 complete already, not verified; \
              --resume goes on from here"
         );
@@ -264,10 +327,10 @@ mod tests {
         report.files_deleted = 4;
         report.left_out = 5;
         let counts = "; 1 updated; 3 unchanged; 4 deleted; 5 left out";
-        assert!(line(Operation::Encrypt, &report).ends_with(counts));
+        assert!(line(Operation::Encrypt, &report, Given::default()).ends_with(counts));
         report.dry_run = true;
         assert_eq!(
-            line(Operation::Encrypt, &report),
+            line(Operation::Encrypt, &report, Given::default()),
             "would encrypt 2 files, 0 B; 1 to update; 3 unchanged; 4 to delete; 5 left out"
         );
     }

@@ -358,7 +358,7 @@ fn files_beyond_the_limit_of_open_ones_fail_with_advice() {
         fs::create_dir_all(fixture.path(&format!("wide/{number}"))).unwrap();
         fs::write(fixture.path(&format!("wide/{number}/file")), "content").unwrap();
     }
-    let ended = fixture.shell("ulimit -n 60; $evener encrypt -k my.key wide sealed");
+    let ended = fixture.shell("ulimit -n 30; $evener encrypt -k my.key wide sealed");
     assert_eq!(ended.status, Some(1), "{}", ended.messages);
     for told in ["Too many open files", "; `ulimit -n` allows more"] {
         assert!(ended.messages.contains(told), "{}", ended.messages);

@@ -15,11 +15,13 @@ use evener_cli::streams;
 use zeroize::Zeroizing;
 
 use crate::ends::{Ends, Place};
+use crate::hints::Given;
 use crate::keys::{Intent, Keyholder, is_of_age, opening};
-use crate::options::{EngineOptions, OpeningKeys, Suffix, Telling, values};
-use crate::plan::{Plan, warnings};
+use crate::options::{EngineOptions, Generations, OpeningKeys, Suffix, Telling, values};
+use crate::plan::{self, Plan};
 use crate::route::Route;
 use crate::run::{ending, run};
+use crate::sealed::{self, is_sealed};
 use crate::signals::Signals;
 use crate::summary;
 use crate::trouble::{Ending, Trouble, complain, refused, shown};
@@ -47,6 +49,8 @@ pub(crate) struct Cat {
     /// Show plaintext on a terminal even if it is binary
     #[arg(long, help_heading = "Outputs")]
     force: bool,
+    #[command(flatten)]
+    generations: Generations,
     #[command(flatten)]
     pub(crate) engines: EngineOptions,
     /// Print only the content and failures
@@ -76,6 +80,12 @@ struct Extent {
 impl Cat {
     pub(crate) fn perform(self, signals: &Signals) -> Result<Ending, Trouble> {
         let telling = Telling { json: false, quiet: true, verbose: false, json_progress: None };
+        if is_sealed(self.paths[0].as_ref()) {
+            streams::keep_output();
+            signals.tell_before_work(Vec::new(), b"evener: interrupted\n".to_vec());
+            return self.print_sealed(signals, &telling);
+        }
+        self.generations.refuse()?;
         if self.extent.is_given() {
             streams::keep_output();
             signals.tell_before_work(Vec::new(), b"evener: interrupted\n".to_vec());
@@ -83,6 +93,49 @@ impl Cat {
             return extent.print(&self.plan(signals, &telling)?, &telling);
         }
         run(Operation::Decrypt, &telling, signals, || self.plan(signals, &telling))
+    }
+
+    /// Prints files of a sealed tree.
+    fn print_sealed(mut self, signals: &Signals, telling: &Telling) -> Result<Ending, Trouble> {
+        let tree = PathBuf::from(&self.paths[0]);
+        if self.paths.len() == 1 {
+            let tree = shown(&tree);
+            return Err(Trouble::Usage(format!(
+                "{tree} is a sealed tree; name files in it too: `evener cat {tree} PATH...`"
+            )));
+        }
+        self.suffix.check_sealed()?;
+        self.keys.complete()?;
+        let members = Selection::default().only(&self.paths[1..]);
+        let members = members.map_err(|error| Trouble::Usage(error.to_string()))?;
+        if self.extent.is_given() && members.paths().len() > 1 {
+            return Err(Trouble::usage(FOR_ONE));
+        }
+        let (mut options, ring, mut warnings) = sealed::open(&self.keys, &tree, signals)?;
+        self.generations.apply(&mut options)?;
+        let evener = self.engines.evener(ring, telling, signals)?;
+        warnings.extend(plan::warnings(Operation::Decrypt, &evener, false));
+        for warning in warnings.iter().filter(|_| !self.quiet) {
+            complain(&format_args!("warning: {warning}"));
+        }
+        let (files, read) = evener.open_in_tree(&evener.local(&tree), &options, members.paths())?;
+        for line in summary::of_read(&read).iter().filter(|_| !self.quiet) {
+            complain(line);
+        }
+        let only_text = streams::output().is_terminal() && !self.force;
+        for (file, path) in files.iter().zip(members.paths()) {
+            let fail = |error| Failure { path: tree.join(path), error };
+            let copied = self.extent.copy(file, only_text, |error| fail(error).into());
+            let Err(Trouble::Failure(failure)) = copied else {
+                copied?;
+                continue;
+            };
+            let mut report = Report::default();
+            report.failures.push(failure);
+            summary::tell(Operation::Decrypt, &report, Given::default(), telling);
+            return Ok(ending(&report));
+        }
+        Ok(Ending::Done)
     }
 
     fn plan(mut self, signals: &Signals, telling: &Telling) -> Result<Plan, Trouble> {
@@ -110,7 +163,7 @@ impl Cat {
             None => route.opening(&self.keys, &heads, Intent::Decrypt, &keyholder)?,
         };
         let evener = self.engines.evener(ring, telling, signals)?;
-        let mut warnings = warnings(operation, &evener, false);
+        let mut warnings = plan::warnings(operation, &evener, false);
         warnings.extend(keyholder.warnings());
         for warning in warnings.iter().filter(|_| !self.quiet) {
             complain(&format_args!("warning: {warning}"));
@@ -193,9 +246,7 @@ impl Extent {
     /// Prints this part of the only file of a plan.
     fn print(self, plan: &Plan, telling: &Telling) -> Result<Ending, Trouble> {
         let [ends] = &*plan.route.ends else {
-            return Err(Trouble::usage(
-                "--offset and --count are for one file, and several are given",
-            ));
+            return Err(Trouble::usage(FOR_ONE));
         };
         let path = match &ends.source {
             Place::Path(path) if !ends.source_is_stream => path,
@@ -239,6 +290,8 @@ impl Extent {
         }
     }
 }
+
+const FOR_ONE: &str = "--offset and --count are for one file, and several are given";
 
 const FROM_BEGINNING: &str = "--offset and --count read parts of a file, and a pipe, a device, base64 \
      and ASCII armour can only be read from their beginning; leave the options out, or name another \

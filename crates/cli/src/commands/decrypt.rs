@@ -7,12 +7,15 @@ use clap::Args;
 use evener::Operation;
 use evener_cli::streams::output;
 
-use crate::ends::Place;
+use crate::ends::{Ends, Place};
 use crate::keys::{Intent, Keyholder, are_of_age};
-use crate::options::{Choosing, EngineOptions, Format, OpeningKeys, Part, Telling, Writing};
+use crate::options::{
+    Choosing, EngineOptions, Format, Generations, OpeningKeys, Part, Telling, Writing,
+};
 use crate::plan::{Plan, warnings};
 use crate::route::Route;
 use crate::run::run;
+use crate::sealed::{self, Kind, Reading, is_sealed};
 use crate::signals::Signals;
 use crate::trouble::{Ending, Trouble};
 
@@ -56,6 +59,8 @@ pub(crate) struct Decrypt {
     #[command(flatten)]
     writing: Writing,
     #[command(flatten)]
+    generations: Generations,
+    #[command(flatten)]
     pub(crate) engines: EngineOptions,
     #[command(flatten)]
     pub(crate) telling: Telling,
@@ -76,12 +81,21 @@ impl Decrypt {
     fn plan(mut self, signals: &Signals) -> Result<Plan, Trouble> {
         let operation = Operation::Decrypt;
         self.keys.complete()?;
+        self.part.add(sealed::take_paths(&mut self.paths));
+        if let [source, _] = &*self.paths
+            && is_sealed(source.as_ref())
+        {
+            return self.plan_sealed(signals);
+        }
+        self.generations.refuse()?;
         let sources = self.paths.split_last().map_or(&[][..], |(_, sources)| sources);
+        sealed::refuse_among(sources.iter().map(|source| &**source))?;
         self.choosing.suffix.of_age = are_of_age(&self.keys, sources);
         if self.choosing.suffix.of_age && sources.len() > 1 {
             self.keys.format = Some(Format::Age);
         }
         let mut route = Route::find(operation, self.paths, &self.choosing.suffix, &self.telling)?;
+        route.targets().try_for_each(sealed::refuse_as_target)?;
         route.first().check_stdin(&self.keys.that_read_stdin())?;
         self.writing.check(operation, &route)?;
         self.choosing.check(route.has_tree(), route.has_suffixes())?;
@@ -130,6 +144,35 @@ impl Decrypt {
             writing.apply(options);
             choosing.apply(&mut options.tree)?;
             part.apply(&mut options.tree)
+        })
+    }
+
+    fn plan_sealed(self, signals: &Signals) -> Result<Plan, Trouble> {
+        let operation = Operation::Decrypt;
+        self.writing.check_sealed(operation)?;
+        if self.force {
+            return Err(Trouble::usage(
+                "--force shows plaintext on a terminal, and a sealed tree goes to a directory",
+            ));
+        }
+        let Ok([source, target]) = <[OsString; 2]>::try_from(self.paths) else {
+            return Err(Trouble::usage("write `evener decrypt TREE DST [PATH]...`"));
+        };
+        sealed::refuse_as_target(target.as_ref())?;
+        let ends = Ends::find(operation, source, Some(target), false, &self.telling)?;
+        let (insecure_modes, writing) = (self.insecure_modes, self.writing);
+        let reading = Reading {
+            keys: &self.keys,
+            generations: &self.generations,
+            kind: Kind::Whole,
+            choosing: self.choosing,
+            part: self.part,
+            engines: &self.engines,
+            telling: &self.telling,
+        };
+        reading.plan(operation, ends, signals, |options| {
+            options.tree.insecure_modes = insecure_modes;
+            writing.apply(options);
         })
     }
 }

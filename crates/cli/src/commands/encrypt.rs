@@ -3,16 +3,18 @@
 use std::ffi::OsString;
 
 use clap::Args;
+use evener::sealed_trees::SealedOptions;
 use evener::{Mode, Operation};
 
 use crate::ends::Place;
-use crate::keys::{Keyholder, sealing};
-use crate::options::{Choosing, EngineOptions, Format, SealingKeys, Telling, Writing};
+use crate::keys::{Keyholder, sealing, sealing_tree};
+use crate::options::{Choosing, EngineOptions, Format, Sealing, SealingKeys, Telling, Writing};
 use crate::plan::{Plan, warnings};
 use crate::route::Route;
 use crate::run::run;
+use crate::sealed::{self, Kind, Work, is_sealed};
 use crate::signals::Signals;
-use crate::trouble::{Ending, Trouble};
+use crate::trouble::{Ending, Trouble, shown};
 
 /// Encrypt a file, a tree or a pipe
 ///
@@ -66,6 +68,8 @@ pub(crate) struct Encrypt {
     #[command(flatten)]
     writing: Writing,
     #[command(flatten)]
+    sealing: Sealing,
+    #[command(flatten)]
     pub(crate) engines: EngineOptions,
     #[command(flatten)]
     pub(crate) telling: Telling,
@@ -85,10 +89,15 @@ impl Encrypt {
 
     fn plan(mut self, signals: &Signals) -> Result<Plan, Trouble> {
         let operation = Operation::Encrypt;
+        self.sealing.check()?;
+        if self.sealing.sealed {
+            return self.plan_sealed(signals);
+        }
         self.choosing.suffix.of_age = self.keys.format == Some(Format::Age);
         let names = self.choosing.suffix.names();
         let mut route = Route::find(operation, self.paths, &self.choosing.suffix, &self.telling)?;
         self.keys.complete()?;
+        route.targets().try_for_each(sealed::refuse_as_target)?;
         route.first().check_stdin(&self.keys.that_read_stdin())?;
         let armour = self.keys.openssl.armour(self.keys.format);
         if armour.is_some() {
@@ -159,5 +168,54 @@ impl Encrypt {
         })?;
         let reused_key = reused.map(|key| key.file);
         Ok(Plan { fresh_key, reused_key, said: sealing.said, ..plan })
+    }
+
+    fn plan_sealed(mut self, signals: &Signals) -> Result<Plan, Trouble> {
+        let operation = Operation::Encrypt;
+        self.keys.check_sealed()?;
+        self.choosing.check_sealed(operation)?;
+        self.writing.check_sealed(operation)?;
+        let ends = sealed::ends_to_seal(self.paths, &self.telling)?;
+        let Some(Place::Path(tree)) = ends.target.clone() else {
+            return Err(Trouble::usage("a sealed tree goes to a directory"));
+        };
+        self.keys.complete()?;
+        ends.check_stdin(&self.keys.that_read_stdin())?;
+        let mut key_files = self.keys.files();
+        let SealingKeys { key, origins, identities, passphrase, .. } = &self.keys;
+        let asks = key.is_some() || origins.key_command.is_some();
+        let exposure = &origins.exposure;
+        let keyholder = Keyholder::new(signals, Some(identities), passphrase, exposure, asks)?;
+        let keys = sealing_tree(&self.keys, &tree, &keyholder)?;
+        let Sealing { signing, pad, checksum, trust, .. } = self.sealing;
+        if pad.is_some() && is_sealed(&tree) {
+            return Err(Trouble::Usage(format!(
+                "--pad is for a new tree, and {} is one already, whose padding stays; leave it out",
+                shown(&tree)
+            )));
+        }
+        key_files.extend(signing.sign.clone());
+        let options = SealedOptions {
+            keychain: keys.keychain,
+            wrap: keys.wrap,
+            state: sealed::state_of(&tree),
+            signer: signing.signer(signals)?,
+            trust: trust.trust()?,
+            padding: pad,
+            compares: checksum,
+            skip_changing: self.skip_changing,
+            dry_run: self.writing.dry_run,
+            ..SealedOptions::default()
+        };
+        let evener = self.engines.evener(keys.ring, &self.telling, signals)?;
+        let mut warnings = warnings(operation, &evener, true);
+        warnings.extend(keyholder.warnings());
+        let (choosing, writing) = (self.choosing, self.writing);
+        let plan = Plan::new(operation, evener, Route::of(vec![ends]), warnings, |options| {
+            key_files.iter().for_each(|path| options.protect(path));
+            writing.apply(options);
+            choosing.apply(&mut options.tree)
+        })?;
+        Ok(plan.of_sealed(Work { options, kind: Kind::Whole }))
     }
 }

@@ -5,14 +5,17 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use evener::{Failure, Listing, TreeOptions, list};
+use evener::sealed_trees::Depth;
+use evener::{Failure, Listing, Operation, TreeOptions, list};
 
 use crate::document::print_json;
 use crate::ends::Place;
 use crate::hints;
 use crate::keys::{Intent, Keyholder, is_of_age, opening};
-use crate::options::{Choosing, OpeningKeys, Part};
+use crate::options::{Choosing, Generations, OpeningKeys, Part};
 use crate::run::EMPTY;
+use crate::sealed::list::{entries, generations};
+use crate::sealed::{Tree, is_sealed};
 use crate::signals::Signals;
 use crate::summary;
 use crate::trouble::{Ending, Trouble, complain, refused, shown};
@@ -21,6 +24,9 @@ use crate::trouble::{Ending, Trouble, complain, refused, shown};
 ///
 /// A format that is uncertain without the key is marked with `?`. Keys among the files are shown as
 /// keys. `evener-pipe` is a pipe that was encrypted with --recipient.
+///
+/// Of a sealed tree, it shows the names, sizes and times of what it holds. This takes what opens it:
+/// `evener list -i id.txt /backup/photos 2026/`. Times are in UTC.
 #[derive(Args)]
 pub(crate) struct List {
     #[command(flatten)]
@@ -29,6 +35,17 @@ pub(crate) struct List {
     choosing: Choosing,
     #[command(flatten)]
     part: Part,
+    #[command(flatten)]
+    generations: Generations,
+    /// Also show modes, owners and the files that hold the content
+    #[arg(long, short, help_heading = "Sealed trees")]
+    long: bool,
+    /// Show only the entries of the named directories, not those below
+    #[arg(long, help_heading = "Sealed trees")]
+    shallow: bool,
+    /// Show the generations, the newest first
+    #[arg(long = "generations", help_heading = "Sealed trees", conflicts_with_all = ["long", "shallow"])]
+    all_generations: bool,
     /// Print one JSON document
     #[arg(long)]
     pub(crate) json: bool,
@@ -38,10 +55,17 @@ pub(crate) struct List {
     /// File or tree to show
     #[arg(value_name = "SRC")]
     source: PathBuf,
+    /// Parts of a sealed tree
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
 }
 
 impl List {
     pub(crate) fn perform(mut self, signals: &Signals) -> Result<Ending, Trouble> {
+        if is_sealed(&self.source) {
+            return self.list_sealed(signals);
+        }
+        self.refuse_without_sealed()?;
         let mut listing = self.keys.complete().and_then(|()| self.list(signals))?;
         if is_nothing(&listing) {
             let error = refused(format!("nothing was found{EMPTY}"));
@@ -69,6 +93,38 @@ impl List {
             true => Ending::Done,
             false => Ending::SomeFailed,
         })
+    }
+
+    fn list_sealed(mut self, signals: &Signals) -> Result<Ending, Trouble> {
+        self.keys.complete()?;
+        self.choosing.check_sealed(Operation::Verify)?;
+        let trust = &self.generations.trust;
+        let mut tree = Tree::with_keys(&self.source, &self.keys, trust, self.quiet, signals)?;
+        self.generations.apply(&mut tree.sealed)?;
+        if self.all_generations {
+            return generations(&tree, self.json);
+        }
+        self.part.add(self.paths);
+        let tree = tree.select(self.choosing, self.part)?;
+        let depth = if self.shallow { Depth::One } else { Depth::All };
+        entries(&tree, depth, self.long, self.json)
+    }
+
+    /// Refuses options and paths that are for sealed trees alone.
+    fn refuse_without_sealed(&self) -> Result<(), Trouble> {
+        self.generations.refuse()?;
+        let given = [
+            (self.long, "--long"),
+            (self.shallow, "--shallow"),
+            (self.all_generations, "--generations"),
+            (!self.paths.is_empty(), "a path after SRC"),
+        ];
+        match given.iter().find(|(given, _)| *given) {
+            Some((_, name)) => Err(Trouble::Usage(format!(
+                "{name} is for sealed trees, and SRC is none; leave it out (--only chooses a part)"
+            ))),
+            None => Ok(()),
+        }
     }
 
     fn list(&self, signals: &Signals) -> Result<Listing, Trouble> {

@@ -7,10 +7,11 @@ use evener::Operation;
 
 use crate::ends::Ends;
 use crate::keys::{Intent, Keyholder, is_of_age, opening};
-use crate::options::{Choosing, EngineOptions, OpeningKeys, Part, Telling};
+use crate::options::{Choosing, EngineOptions, Generations, OpeningKeys, Part, Telling};
 use crate::plan::{Plan, warnings};
 use crate::route::Route;
 use crate::run::run;
+use crate::sealed::{Kind, Reading, is_sealed};
 use crate::signals::Signals;
 use crate::trouble::{Ending, Trouble};
 
@@ -26,6 +27,20 @@ pub(crate) struct Verify {
     choosing: Choosing,
     #[command(flatten)]
     part: Part,
+    /// Only look whether each file of a sealed tree is there, and the one that the index names
+    ///
+    /// This reads a little of each file. It finds missing, cut and exchanged files, but not content
+    /// that has decayed
+    #[arg(long, help_heading = "Sealed trees")]
+    quick: bool,
+    /// Read so many files of a sealed tree, which are chosen at random
+    ///
+    /// Evener says with which chance that finds damage
+    #[arg(long, value_name = "N", conflicts_with = "quick",
+        value_parser = clap::value_parser!(u32).range(1..), help_heading = "Sealed trees")]
+    sample: Option<u32>,
+    #[command(flatten)]
+    generations: Generations,
     #[command(flatten)]
     pub(crate) engines: EngineOptions,
     #[command(flatten)]
@@ -44,6 +59,16 @@ impl Verify {
     fn plan(mut self, signals: &Signals) -> Result<Plan, Trouble> {
         let operation = Operation::Verify;
         self.keys.complete()?;
+        if is_sealed(self.source.as_ref()) {
+            return self.plan_sealed(signals);
+        }
+        self.generations.refuse()?;
+        let only_sealed = [(self.quick, "--quick"), (self.sample.is_some(), "--sample")];
+        if let Some((_, option)) = only_sealed.iter().find(|(is_given, _)| *is_given) {
+            return Err(Trouble::Usage(format!(
+                "{option} is for sealed trees, and SRC is none; leave it out"
+            )));
+        }
         self.choosing.suffix.of_age = is_of_age(&self.keys, self.source.as_ref());
         let mut ends = Ends::find(operation, self.source, None, false, &self.telling)?;
         ends.check_stdin(&self.keys.that_read_stdin())?;
@@ -71,5 +96,24 @@ impl Verify {
             choosing.apply(&mut options.tree)?;
             part.apply(&mut options.tree)
         })
+    }
+
+    fn plan_sealed(self, signals: &Signals) -> Result<Plan, Trouble> {
+        let operation = Operation::Verify;
+        let ends = Ends::find(operation, self.source, None, false, &self.telling)?;
+        let reading = Reading {
+            keys: &self.keys,
+            generations: &self.generations,
+            kind: match (self.quick, self.sample) {
+                (true, _) => Kind::Quick,
+                (false, Some(files)) => Kind::Sample(files),
+                (false, None) => Kind::Whole,
+            },
+            choosing: self.choosing,
+            part: self.part,
+            engines: &self.engines,
+            telling: &self.telling,
+        };
+        reading.plan(operation, ends, signals, |_| ())
     }
 }

@@ -49,6 +49,10 @@ pub(super) const ALL: &Table = &[
                 "Continue after an interruption",
                 "evener encrypt -k my.key --resume photos backup",
             ),
+            example(
+                "Encrypt a directory with its names, and bring it up to date later",
+                "evener encrypt --sealed -R recipients.txt photos vault",
+            ),
             example("Encrypt one file", "evener encrypt -k my.key notes.txt notes.txt.enc"),
             example(
                 "Encrypt a pipe",
@@ -78,6 +82,10 @@ pub(super) const ALL: &Table = &[
                 "Decrypt files that were encrypted for your age recipient",
                 "evener decrypt -i identity.txt sealed opened",
             ),
+            example(
+                "Decrypt a part of an earlier generation of a sealed tree",
+                "evener decrypt -i identity.txt --generation 1 vault earlier 2026",
+            ),
             example("Decrypt one file", "evener decrypt -k my.key notes.txt.enc copy.txt"),
             example("Decrypt a pipe", "evener decrypt -k my.key - - < photos.tar.enc | tar t"),
             example(
@@ -95,6 +103,10 @@ pub(super) const ALL: &Table = &[
         "evener verify",
         &[
             example("Check a directory", "evener verify -k my.key backup"),
+            example(
+                "Look whether a sealed tree is complete",
+                "evener verify --quick -i identity.txt vault",
+            ),
             example("Check a pipe", "evener verify -k my.key - < photos.tar.enc"),
             example(
                 "Check on the reference engine alone",
@@ -120,9 +132,58 @@ pub(super) const ALL: &Table = &[
         "evener list",
         &[
             example("Show formats and sizes", "evener list backup"),
+            example("Show what a sealed tree holds", "evener list -i identity.txt vault 2026"),
             example(
                 "Show which files a key opens, for programs",
                 "evener list -k my.key --json backup",
+            ),
+        ],
+    ),
+    (
+        "evener diff",
+        &[
+            example("Compare two generations", "evener diff -i identity.txt vault 1 2"),
+            example("Compare the newest one with the source", "evener diff -k my.key vault photos"),
+        ],
+    ),
+    (
+        "evener clean",
+        &[
+            example("Keep ten generations", "evener clean --keep 10 -i identity.txt vault"),
+            example(
+                "Show what cleaning would remove",
+                "evener clean --keep-within 30d --dry-run -i identity.txt vault",
+            ),
+        ],
+    ),
+    (
+        "evener rewrap",
+        &[example(
+            "Let other recipients open a sealed tree",
+            "evener rewrap -R recipients.txt -i identity.txt vault",
+        )],
+    ),
+    (
+        "evener rekey",
+        &[
+            example(
+                "Seal a tree under a new key",
+                "evener rekey -k old.key --new-key new.key vault",
+            ),
+            example(
+                "Seal it under a fresh key for recipients",
+                "evener rekey -i identity.txt -R recipients.txt vault",
+            ),
+        ],
+    ),
+    (
+        "evener signers",
+        &[
+            example("Show who may sign a tree", "evener signers -i identity.txt vault"),
+            example("Print this machine's line", "evener signers --own vault"),
+            example(
+                "Let somebody sign no longer",
+                "evener signers -i identity.txt --remove SHA256:jwT... vault",
             ),
         ],
     ),

@@ -57,11 +57,12 @@ fn placed(arg: Arg) -> Arg {
 }
 
 /// The options for plain use, in the order of the help.
-const PLAIN: [&str; 13] = [
+const PLAIN: [&str; 14] = [
     "key",
     "recipient",
     "identity",
     "passphrase",
+    "sealed",
     "update",
     "resume",
     "overwrite",
@@ -74,16 +75,21 @@ const PLAIN: [&str; 13] = [
 ];
 
 /// The number of options that short help shows without a choice.
-const MANY_OPTIONS: usize = 20;
+const MANY_OPTIONS: usize = 14;
 
 /// The names of the manual's pages besides that of the program itself.
-const MANUAL: [&str; 18] = [
+const MANUAL: [&str; 23] = [
     "keygen",
     "encrypt",
     "decrypt",
     "verify",
     "cat",
     "list",
+    "diff",
+    "clean",
+    "rewrap",
+    "rekey",
+    "signers",
     "engines",
     "speed",
     "gate",

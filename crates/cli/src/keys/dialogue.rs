@@ -7,8 +7,8 @@ use crate::signals::Signals;
 use crate::trouble::complain;
 
 /// The user at the terminal. Typed text is not shown: it may be a PIN.
-pub(super) struct AtTerminal {
-    pub(super) signals: Signals,
+pub(crate) struct AtTerminal {
+    pub(crate) signals: Signals,
 }
 
 impl AtTerminal {

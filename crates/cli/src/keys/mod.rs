@@ -9,6 +9,7 @@ mod openssl;
 mod pins;
 mod place;
 mod room;
+mod tree;
 mod wrap;
 mod wrapped;
 
@@ -23,10 +24,12 @@ use crate::options::{Format, Identities, OpeningKeys, OpensslOptions, SealingKey
 use crate::trouble::{Trouble, shown};
 
 pub(crate) use age::{are_of_age, is_of_age};
+pub(crate) use dialogue::AtTerminal;
 pub(crate) use fresh::{FreshKey, WrittenKey};
 pub(crate) use keyholder::Keyholder;
 pub(crate) use openssl::Intent;
 pub(crate) use place::KeyPlace;
+pub(crate) use tree::{TreeKeys, load_tree_key, opening_tree, recipients_wrap, sealing_tree};
 pub(crate) use wrap::{Wrapping, wrapping};
 use wrapped::{Chosen, HeldKey, Wrapped};
 

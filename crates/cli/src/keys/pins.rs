@@ -17,12 +17,12 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
 use evener::keys::Fingerprint;
+use evener::sealed_trees::state_directory;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 
 use crate::trouble::shown;
 
-/// The directory of the pins: `XDG_STATE_HOME/evener/keys`, or the same below `.local/state` in
-/// the home directory. `None` where there is neither.
+/// The directory of the pins, if the user has one.
 pub(super) struct Pins(Option<PathBuf>);
 
 /// The facts about a wrapped key that this user made.
@@ -66,12 +66,7 @@ impl fmt::Display for Doubt {
 
 impl Pins {
     pub(super) fn of_user() -> Pins {
-        let absolute = |name: &str| {
-            std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
-        };
-        let state = absolute("XDG_STATE_HOME")
-            .or_else(|| Some(absolute("HOME")?.join(".local").join("state")));
-        Pins(state.map(|state| state.join("evener").join("keys")))
+        Pins(state_directory("keys"))
     }
 
     /// Finds the pin of a wrapped key. Only a pin that this user alone can write to counts.

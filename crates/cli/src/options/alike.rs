@@ -11,16 +11,42 @@ use crate::arguments::program;
 /// The commands that process files alike. Of all their options, each lacks exactly these.
 const OF_FILES: [(&str, &[&[&str]]); 4] = [
     // SRC itself can name a part of a tree. Nothing is shown on a terminal, and no holes are made.
-    ("encrypt", &[&["only", "force", "sparse", "insecure-modes"]]),
+    ("encrypt", &[&["only", "force", "sparse", "insecure-modes"], READING_TREES, LISTING_TREES]),
     // It deletes no plaintext.
-    ("decrypt", &[MAKING_KEYS, &["skip-changing", "delete", "delete-unmounted", "yes"]]),
-    ("verify", &[MAKING_KEYS, WRITING]),
+    (
+        "decrypt",
+        &[
+            MAKING_KEYS,
+            SEALING_TREES,
+            LISTING_TREES,
+            &["quick", "sample", "skip-changing", "delete", "delete-unmounted", "yes"],
+        ],
+    ),
+    ("verify", &[MAKING_KEYS, WRITING, SEALING_TREES, LISTING_TREES]),
     // The list is the result: it has no further messages, no progress and no links.
-    ("list", &[MAKING_KEYS, WRITING, WORKING, &["verbose", "json-progress", "follow-symlinks"]]),
+    (
+        "list",
+        &[
+            MAKING_KEYS,
+            WRITING,
+            WORKING,
+            SEALING_TREES,
+            &["quick", "sample", "verbose", "json-progress", "follow-symlinks"],
+        ],
+    ),
 ];
 
 /// Options of commands that make keys.
 const MAKING_KEYS: &[&str] = &["recipient", "recipients-file"];
+
+/// Options that make sealed trees.
+const SEALING_TREES: &[&str] = &["sealed", "sign", "pad", "checksum"];
+
+/// Options that read sealed trees.
+const READING_TREES: &[&str] = &["generation", "at", "quick", "sample"];
+
+/// Options that list sealed trees.
+const LISTING_TREES: &[&str] = &["long", "shallow", "generations"];
 
 /// Options of commands that write files.
 const WRITING: &[&str] = &[
@@ -60,14 +86,16 @@ const WORKING: &[&str] = &[
 ];
 
 /// A command, and another that has all its options except these.
-const PARTS: [(&str, &str, &[&str]); 6] = [
+const PARTS: [(&str, &str, &[&str]); 7] = [
     // A new key is written to a file of its own.
     ("keygen", "encrypt", &["output"]),
     // Measuring the costs prints nothing while it measures.
     ("speed", "engines", &["quiet"]),
     ("gate", "encrypt", &[]),
     ("gate reset", "gate", &[]),
-    ("verify", "decrypt", &[]),
+    ("verify", "decrypt", &["quick", "sample"]),
+    // The new key is beside those that open the tree.
+    ("rekey", "encrypt", &["new-key"]),
     // Parts of a file have no names.
     ("cat", "decrypt", &["offset", "count"]),
 ];

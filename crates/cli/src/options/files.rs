@@ -10,13 +10,14 @@ use evener::{
     Update,
 };
 
+use super::sealed::refuse_first;
 use crate::deletion;
 use crate::ends::{Ends, Place};
 use crate::route::Route;
 use crate::trouble::{Trouble, shown};
 
 /// Options that select files.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Choosing {
     /// Skip files that match; repeatable
     ///
@@ -44,7 +45,7 @@ pub(crate) struct Choosing {
 }
 
 /// The suffix of encrypted files.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Suffix {
     /// Suffix that encrypting appends to file names and decrypting removes [default: .enc; .age for
     /// files of age]
@@ -63,6 +64,14 @@ impl Suffix {
     pub(crate) fn names(&self) -> SealedNames {
         let usual = if self.of_age { SealedNames::of_age } else { SealedNames::default };
         self.suffix.clone().unwrap_or_else(usual)
+    }
+}
+
+impl Suffix {
+    /// Refuses the option for a sealed tree.
+    pub(crate) fn check_sealed(&self) -> Result<(), Trouble> {
+        let reason = "--suffix: files of a sealed tree have random names";
+        refuse_first(&[(self.suffix.is_some(), reason)], LEAVE_OUT)
     }
 }
 
@@ -95,6 +104,29 @@ impl Choosing {
         }
     }
 
+    /// Refuses options that mean nothing for a sealed tree.
+    pub(crate) fn check_sealed(&self, operation: Operation) -> Result<(), Trouble> {
+        let reads = operation != Operation::Encrypt;
+        self.suffix.check_sealed()?;
+        refuse_first(
+            &[
+                (
+                    self.follow_symlinks && reads,
+                    "--follow-symlinks: the links of a sealed tree are in its index",
+                ),
+                (
+                    self.follow_symlinks,
+                    "--follow-symlinks: a sealed tree keeps the links themselves",
+                ),
+                (
+                    self.one_file_system && reads,
+                    "--one-file-system: a sealed tree shows no file systems",
+                ),
+            ],
+            LEAVE_OUT,
+        )
+    }
+
     pub(crate) fn apply(self, options: &mut TreeOptions) -> Result<(), Trouble> {
         options.selection = Selection::new(&self.include, &self.exclude)?;
         options.follow_symlinks = self.follow_symlinks;
@@ -125,6 +157,11 @@ impl Part {
         Err(Trouble::usage("--only chooses a part of a tree, so SRC is one tree"))
     }
 
+    /// Adds paths.
+    pub(crate) fn add(&mut self, paths: Vec<PathBuf>) {
+        self.only.extend(paths);
+    }
+
     pub(crate) fn apply(self, options: &mut TreeOptions) -> Result<(), Trouble> {
         let selection = std::mem::take(&mut options.selection);
         let in_only = |error| Trouble::Usage(format!("--only {error}"));
@@ -132,6 +169,9 @@ impl Part {
         Ok(())
     }
 }
+
+/// The advice about an option that means nothing for a sealed tree.
+const LEAVE_OUT: &str = "; leave it out";
 
 /// Options for outputs.
 #[derive(Args, Debug)]
@@ -221,6 +261,9 @@ pub(crate) struct Writing {
 
 impl Writing {
     pub(crate) fn apply(self, options: &mut Options) {
+        options.transfer.resume = self.resume;
+        options.transfer.overwrite = self.overwrite;
+        options.transfer.durable = self.durable;
         options.stream.overwrite = self.overwrite;
         options.stream.durable = self.durable;
         options.tree.existing = self.existing();
@@ -269,6 +312,35 @@ impl Writing {
             _ => return None,
         };
         Some(format!("{option} goes by size and time alone: {reason}"))
+    }
+
+    /// Refuses options that mean nothing for a sealed tree.
+    pub(crate) fn check_sealed(&self, operation: Operation) -> Result<(), Trouble> {
+        let seals = operation == Operation::Encrypt;
+        let always = [
+            (self.remove_source, "--remove-source: a sealed tree does not replace its source"),
+            (self.ignore_ctime, "--ignore-ctime: it is for --update of plain trees"),
+        ];
+        let sealing = [
+            (
+                self.delete,
+                "--delete: a generation has no files that are gone, and earlier ones keep theirs",
+            ),
+            (self.yes, "--yes: nothing is asked"),
+            (self.overwrite, "--overwrite: a new generation replaces none before it"),
+            (self.sparse, "--sparse: it writes holes when decrypting"),
+        ];
+        let opening = [
+            (
+                self.update,
+                "--update: use --resume for files that are missing, or --overwrite for all",
+            ),
+            (self.dry_run, "--dry-run: `evener list` shows what a sealed tree holds"),
+            (self.delete, "--delete: decrypting deletes nothing"),
+            (self.yes, "--yes: nothing is asked"),
+        ];
+        refuse_first(&always, LEAVE_OUT)?;
+        refuse_first(if seals { &sealing } else { &opening }, LEAVE_OUT)
     }
 
     /// Rejects options that need files if one end is a pipe, options that need others, and a

@@ -149,6 +149,11 @@ impl SealingKeys {
         that_read_stdin(keys.chain(recipients).chain(identities), &self.passphrase)
     }
 
+    /// Refuses options about formats that sealed trees do not have.
+    pub(crate) fn check_sealed(&self) -> Result<(), Trouble> {
+        check_sealed(self.format, &self.openssl, self.context.as_deref())
+    }
+
     /// The files that hold keys, or that open or make them.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         let own = self.key.iter().chain(&self.recipients.recipient_files);
@@ -201,6 +206,11 @@ impl OpeningKeys {
         that_read_stdin(keys.chain(identities), &self.passphrase)
     }
 
+    /// Refuses options about formats that sealed trees do not have.
+    pub(crate) fn check_sealed(&self) -> Result<(), Trouble> {
+        check_sealed(self.format, &self.openssl, self.context.as_deref())
+    }
+
     /// The files that hold keys, or that open them.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         with_secret_files(self.keys.iter(), &self.identities, &self.passphrase, &self.openssl)
@@ -251,7 +261,7 @@ pub(crate) struct Identities {
 }
 
 /// Options for the source of a passphrase.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 #[group(multiple = false)]
 pub(crate) struct PassphraseOptions {
     /// Ask for a passphrase on the terminal
@@ -274,6 +284,28 @@ pub(crate) struct PassphraseOptions {
     pub(crate) passphrase_fd: Option<RawFd>,
 }
 
+/// Refuses options about formats that sealed trees do not have.
+fn check_sealed(
+    format: Option<Format>,
+    openssl: &OpensslOptions,
+    context: Option<&str>,
+) -> Result<(), Trouble> {
+    if !matches!(format, None | Some(Format::Cobblestone256)) {
+        return Err(Trouble::usage(
+            "a sealed tree is in cobblestone-256, whatever --format says; leave it out",
+        ));
+    }
+    if context.is_some() {
+        return Err(Trouble::usage(
+            "--context: a sealed tree binds its files to itself; leave it out",
+        ));
+    }
+    match openssl.any() {
+        Some(name) => Err(Trouble::Usage(format!("{name} is not for sealed trees; leave it out"))),
+        None => Ok(()),
+    }
+}
+
 impl PassphraseOptions {
     /// Returns whether any of these options was given.
     pub(crate) fn is_given(&self) -> bool {
@@ -283,7 +315,7 @@ impl PassphraseOptions {
 }
 
 /// The options of `openssl enc`, for `--format openssl`.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub(crate) struct OpensslOptions {
     /// The cipher, under the name that `openssl enc` gives it, such as aes-256-cbc
     ///

@@ -5,7 +5,10 @@ mod alike;
 mod engines;
 mod files;
 mod keys;
+mod sealed;
 mod telling;
+pub(crate) mod times;
+mod tree;
 pub(crate) mod values;
 
 pub(crate) use engines::{EngineOptions, from_one, permits, retry_pins, steps};
@@ -13,5 +16,7 @@ pub(crate) use files::{Choosing, Part, Suffix, Writing};
 pub(crate) use keys::{
     Exposure, Identities, OpeningKeys, OpensslOptions, PassphraseOptions, Recipients, SealingKeys,
 };
+pub(crate) use sealed::{Generations, Sealing, Signing, TrustOptions};
 pub(crate) use telling::Telling;
+pub(crate) use tree::{Output, TreeOptions};
 pub(crate) use values::{Format, Iterations};

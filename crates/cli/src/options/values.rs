@@ -85,7 +85,7 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     number.checked_mul(1 << shift).ok_or_else(|| "too large".to_owned())
 }
 
-/// A length of time: `500ms`, `30s` or `30`, `5m`, `2h`.
+/// A length of time: `500ms`, `30s` or `30`, `5m`, `2h`, `7d`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.find(|char: char| !char.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
@@ -94,6 +94,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         "" | "s" => Some(1000),
         "m" | "min" => Some(60_000),
         "h" => Some(3_600_000),
+        "d" => Some(86_400_000),
         _ => None,
     };
     number
@@ -170,6 +171,7 @@ mod tests {
             ("30s", Some(30_000)),
             ("5m", Some(300_000)),
             ("2h", Some(7_200_000)),
+            ("7d", Some(604_800_000)),
             ("0", None),
             ("", None),
             ("s", None),

@@ -151,9 +151,11 @@ fn measure(plan: &Plan, is_over: impl Fn() -> bool) -> Option<Total> {
     for ends in &plan.route.ends {
         let more = match (&ends.source, ends.length) {
             (_, Some(bytes)) => Total { files: 1, bytes },
+            // Only the index tells what a sealed tree holds.
+            (Place::Path(_), None) if plan.reads_sealed => return None,
             (Place::Path(source), None) if ends.source_is_tree => {
                 let target = match &ends.target {
-                    Some(Place::Path(target)) => Some(&**target),
+                    Some(Place::Path(target)) if plan.sealed.is_none() => Some(&**target),
                     _ => None,
                 };
                 plan.evener.measure(plan.operation, source, target, &is_over)?

@@ -12,8 +12,8 @@ use signal_hook::iterator::Signals as Arriving;
 use super::Signals;
 
 impl Signals {
-    /// Starts a program that this one waits for before its work begins. A signal that ends this one
-    /// meanwhile also ends the child and all that it has started.
+    /// Starts a program that this one waits for. A signal that ends this one meanwhile, or stops its
+    /// work, also ends the child and all that it has started.
     ///
     /// They stay in this program's process group, so they can ask for something on the terminal.
     pub(crate) fn with_child<T>(
@@ -23,6 +23,7 @@ impl Signals {
     ) -> io::Result<T> {
         let mut arriving = Arriving::new(&self.gentle)?;
         let handle = arriving.handle();
+        let has_begun = !self.ends_at_once();
         self.end_at_once(false);
         let waited = with_first_limit(|| command.spawn()).map(|mut child| {
             let (process, farewell) = (Pid::from_child(&child), self.farewell.clone());
@@ -33,13 +34,13 @@ impl Signals {
                 }
                 // The terminal's signal may have ended the child so soon that this thread was told
                 // to end before it had looked.
-                if is_in_time || arriving.pending().next().is_some() {
+                if !has_begun && (is_in_time || arriving.pending().next().is_some()) {
                     farewell.end();
                 }
             };
             let watch = thread::Builder::new().name("signals".to_owned()).spawn(watch);
             // Without the thread the child is left behind, and this program ends.
-            self.end_at_once(watch.is_err());
+            self.end_at_once(watch.is_err() && !has_begun);
             let result = wait(&mut child);
             handle.close();
             if let Ok(watch) = watch {
@@ -47,7 +48,7 @@ impl Signals {
             }
             result
         });
-        self.end_at_once(true);
+        self.end_at_once(!has_begun);
         waited
     }
 }

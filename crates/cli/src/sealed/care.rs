@@ -1,0 +1,83 @@
+//! An open sealed tree, for the commands that list it, compare it or change what is around its
+//! content.
+
+use std::path::{Path, PathBuf};
+
+use evener::place::Local;
+use evener::sealed_trees::{GenerationInfo, SealedOptions};
+use evener::{Evener, Failure};
+
+use super::{is_sealed, open};
+use crate::options::{Choosing, OpeningKeys, Part, TreeOptions, TrustOptions};
+use crate::signals::Signals;
+use crate::summary;
+use crate::trouble::{Trouble, complain, refused, shown};
+
+/// A sealed tree with what opens it.
+pub(crate) struct Tree {
+    pub(crate) path: PathBuf,
+    pub(crate) evener: Evener,
+    pub(crate) sealed: SealedOptions,
+    is_quiet: bool,
+}
+
+impl Tree {
+    /// Finds what opens a tree, according to the options.
+    pub(crate) fn find(
+        path: &Path,
+        options: TreeOptions,
+        is_quiet: bool,
+        signals: &Signals,
+    ) -> Result<Tree, Trouble> {
+        let (mut keys, trust) = options.split();
+        keys.complete()?;
+        Tree::with_keys(path, &keys, &trust, is_quiet, signals)
+    }
+
+    /// Finds what opens a tree, with these keys.
+    pub(crate) fn with_keys(
+        path: &Path,
+        keys: &OpeningKeys,
+        trust: &TrustOptions,
+        is_quiet: bool,
+        signals: &Signals,
+    ) -> Result<Tree, Trouble> {
+        if !is_sealed(path) {
+            let error = refused("it is no sealed tree: it has no file evener-tree-v1");
+            return Err(Failure { path: path.to_owned(), error }.into());
+        }
+        let (mut sealed, ring, warnings) = open(keys, path, signals)?;
+        sealed.trust = trust.trust()?;
+        for warning in warnings.iter().filter(|_| !is_quiet) {
+            complain(&format_args!("warning: {warning}"));
+        }
+        Ok(Tree { path: path.to_owned(), evener: Evener::new(ring)?, sealed, is_quiet })
+    }
+
+    /// The tree as a place.
+    pub(crate) fn place(&self) -> Local {
+        self.evener.local(&self.path)
+    }
+
+    /// Takes only a part of the tree.
+    pub(crate) fn select(self, choosing: Choosing, part: Part) -> Result<Tree, Trouble> {
+        let mut options = evener::TreeOptions::default();
+        choosing.apply(&mut options)?;
+        part.apply(&mut options)?;
+        let selection = options.selection;
+        let evener = self.evener.with_options(|options| options.transfer.selection = selection);
+        Ok(Tree { evener, ..self })
+    }
+
+    /// Says what a user should know of the tree that was read.
+    pub(crate) fn tell_of(&self, read: &GenerationInfo) {
+        summary::of_read(read).iter().filter(|_| !self.is_quiet).for_each(|line| complain(line));
+    }
+
+    /// Says something, unless only failures are wanted.
+    pub(crate) fn say(&self, line: &str) {
+        if !self.is_quiet {
+            complain(&format_args!("{}: {line}", shown(&self.path)));
+        }
+    }
+}
