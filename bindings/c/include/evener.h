@@ -328,6 +328,48 @@ typedef uint32_t evener_kind;
 #endif // __cplusplus
 
 /**
+ * Options of sealed trees that are on or off, to be added up.
+ */
+enum evener_tree_flag
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    /**
+     * To seal: compare every file by its content, not by size and times.
+     */
+    EVENER_TREE_FLAG_CHECKSUM = 1,
+    /**
+     * Accept a tree for recipients that nobody has signed. Recipients are not secret, so anybody
+     * could have made it.
+     */
+    EVENER_TREE_FLAG_UNSIGNED = 2,
+    /**
+     * Accept an older generation or another tree than this machine has seen, this once.
+     */
+    EVENER_TREE_FLAG_ALLOW_ROLLBACK = 4,
+    /**
+     * To verify: read no content. This finds missing, cut and exchanged files, not decayed ones.
+     */
+    EVENER_TREE_FLAG_QUICK = 8,
+    /**
+     * To list: only the entries of the directories in `paths`, not those below.
+     */
+    EVENER_TREE_FLAG_SHALLOW = 16,
+    /**
+     * To wrap keys for others: remove old wrappings also where nothing given opens the new ones.
+     */
+    EVENER_TREE_FLAG_TRUST_UNOPENED = 32,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum evener_tree_flag evener_tree_flag;
+#else
+typedef uint32_t evener_tree_flag;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
  * An engine. Any number of threads may use it at once.
  */
 typedef struct evener_engine evener_engine;
@@ -664,6 +706,14 @@ typedef struct evener_summary {
      * Entries that were left out, such as special files and wrapped keys; the JSON names each.
      */
     uint64_t left_out;
+    /**
+     * Of a sealed tree: the number of the generation that was made or read; 0 if there is none.
+     */
+    uint64_t generation;
+    /**
+     * 1 if the operation has made that generation, else 0.
+     */
+    uint64_t generation_is_new;
 } evener_summary;
 
 /**
@@ -822,6 +872,133 @@ typedef struct evener_records {
      */
     size_t first_rejected;
 } evener_records;
+
+/**
+ * Options of operations on sealed trees. Zero in every field but the first is the default. An
+ * operation ignores the fields that are for others.
+ */
+typedef struct evener_tree_options {
+    /**
+     * `sizeof(evener_tree_options)`, set by the caller.
+     */
+    size_t size;
+    /**
+     * Engines, workers, memory, progress and flags; NULL for the defaults. Suffix and context are
+     * none of a sealed tree's, and neither are `EVENER_FLAG_REMOVE_SOURCE`,
+     * `EVENER_FLAG_FOLLOW_SYMLINKS`, `EVENER_FLAG_IGNORE_CTIME` and `EVENER_FLAG_ARMOR`. Sealing
+     * takes no `EVENER_FLAG_OVERWRITE`, `EVENER_FLAG_RESUME` and `EVENER_FLAG_SPARSE`, reading no
+     * `EVENER_FLAG_UPDATE`, `EVENER_FLAG_DRY_RUN`, `EVENER_FLAG_SKIP_CHANGING` and
+     * `EVENER_FLAG_ONE_FILE_SYSTEM`. Only operations that read or write files report progress.
+     */
+    const struct evener_options *files;
+    /**
+     * A sum of `evener_tree_flag`s.
+     */
+    uint64_t flags;
+    /**
+     * Directory for what this machine knows of its trees: roots, signing keys and the files last
+     * sealed. It is made if it is missing. NULL for the program's: `$XDG_STATE_HOME/evener/trees`,
+     * or `~/.local/state/evener/trees`.
+     */
+    const char *state;
+    /**
+     * To write: the key of OpenSSH that signs, by `ssh-keygen`: a private key, or a public one
+     * whose private key is in ssh-agent. NULL for a key that is made for this machine and kept in
+     * `state`, where the tree is one for recipients or already signed.
+     */
+    const char *signer;
+    /**
+     * Public keys of OpenSSH, one a line, of which one must have signed the tree; NULL for those
+     * that this machine saw at first use. Not with `EVENER_TREE_FLAG_UNSIGNED`.
+     */
+    const char *signers;
+    /**
+     * Accept only a tree whose generation N has this digest, or a later one: `N:DIGEST` with 64
+     * hexadecimal digits, for machines that have not seen the tree. NULL for none.
+     */
+    const char *pin;
+    /**
+     * To read: the number of the generation; 0 for the newest one.
+     */
+    uint64_t generation;
+    /**
+     * To read: the last generation made by this time, in seconds since 1970; 0 for the newest one.
+     * Not with `generation`.
+     */
+    int64_t time;
+    /**
+     * To make a tree: pad each file to at least so many bytes, and larger ones by up to 12 %; 0 for
+     * no padding. A tree that is there keeps its own.
+     */
+    uint64_t padding;
+    /**
+     * To read: paths below the root of the tree that are taken; NULL for all.
+     */
+    const char *const *paths;
+    /**
+     * Number of paths.
+     */
+    size_t path_count;
+    /**
+     * To clean: the number of generations to keep, the newest ones; 0 for all, or for the newest
+     * alone with `keep_within`.
+     */
+    uint64_t keep;
+    /**
+     * To clean: also keep the generations made in this many seconds before now; 0 for none.
+     */
+    uint64_t keep_within;
+    /**
+     * To clean: runs that are no more, one a line, by the names that the report's `writers` has;
+     * NULL for none.
+     */
+    const char *abandon;
+} evener_tree_options;
+
+/**
+ * An entry, generation, difference or signer of a sealed tree. The texts are valid during the call
+ * that passes it.
+ */
+typedef struct evener_tree_item {
+    /**
+     * `sizeof(evener_tree_item)` of the library's version, for the reader to compare.
+     */
+    size_t size;
+    /**
+     * The path below the root of the tree, empty for the root itself; a generation's digest; a
+     * signer's line; or the fingerprint of one who is revoked.
+     */
+    const char *name;
+    /**
+     * Of an entry: `file`, `directory`, `symlink`, or `link` for a further name of a file. Of a
+     * generation: `whole` or `removed`. Of a difference: `added`, `removed`, `kind`, `content` or
+     * `metadata`. Of a signer: `signer` or `revoked`.
+     */
+    const char *kind;
+    /**
+     * Bytes of content; of a difference, those after it; else 0.
+     */
+    uint64_t bytes;
+    /**
+     * The time of the last modification, or that of a generation, in seconds since 1970; else 0.
+     */
+    int64_t time;
+    /**
+     * The number of a generation; of a file, that for which its content was sealed; of one who is
+     * revoked, the last good one; else 0.
+     */
+    uint64_t generation;
+    /**
+     * All of this and more, as the program's `--json` prints it.
+     */
+    const char *json;
+} evener_tree_item;
+
+/**
+ * Called with each item, on the thread that called the operation. Return 0 to continue; any other
+ * value ends the list. It must not throw or jump out.
+ */
+typedef int (*evener_tree_callback)(const struct evener_tree_item *item, void *user_data);
 
 #ifdef __cplusplus
 extern "C" {
@@ -1274,6 +1451,155 @@ evener_status evener_session_finish(const struct evener_session *session);
  * Wipes a session's keys and frees it. No thread may be using it. NULL does nothing.
  */
 void evener_session_free(struct evener_session *session);
+
+/**
+ * Stores 1 if a directory says that it is a sealed tree, else 0. It fails if the directory can't be
+ * read, or its marker is damaged or of a later version.
+ */
+evener_status evener_tree_is_sealed(const char *tree,
+                                    uint32_t *answer);
+
+/**
+ * Seals a directory into a new generation of a sealed tree, which is made if there is none. Files
+ * that are unchanged or moved since the generation before keep what was sealed. If nothing has
+ * changed there is no new generation; the summary's `generation` and `generation_is_new` tell.
+ *
+ * The key is one of 32 bytes (Cobblestone-256). With `evener_file_key_of_age` each generation has a
+ * fresh key, wrapped for the recipients or with the passphrase, which is that of the generations
+ * before, and the tree is signed. Identities open earlier generations. Without them, later calls need `state`, or else nobody can go on with
+ * the tree. All fields of the options but those to read and to clean count. Otherwise as
+ * `evener_encrypt_path`: files that failed keep the content of the generation before.
+ */
+evener_status evener_tree_seal(const struct evener_file_key *key,
+                               const char *source,
+                               const char *tree,
+                               const struct evener_tree_options *options,
+                               struct evener_report **report);
+
+/**
+ * Seals the newest generation of a tree again, under another key: `new_key`, or a fresh one that is
+ * wrapped for the recipients of `new_key`. Nothing is accepted under the old key after that, but it
+ * still opens the generations before, until they are removed. `key` opens the tree.
+ */
+evener_status evener_tree_rekey(const struct evener_file_key *key,
+                                const char *tree,
+                                const struct evener_file_key *new_key,
+                                const struct evener_tree_options *options,
+                                struct evener_report **report);
+
+/**
+ * Decrypts a generation of a sealed tree, or the `paths` in it, to a directory. Only authenticated
+ * data gets a final name. The summary's `generation` is the one that was read. Otherwise as
+ * `evener_decrypt_path`. A tree that is not believed (of another key, rolled back, signed by others)
+ * is `EVENER_STATUS_FILE`.
+ */
+evener_status evener_tree_decrypt(const struct evener_file_key *key,
+                                  const char *tree,
+                                  const char *target,
+                                  const struct evener_tree_options *options,
+                                  struct evener_report **report);
+
+/**
+ * Authenticates a generation of a sealed tree and writes nothing, see `evener_tree_decrypt`. With
+ * `EVENER_TREE_FLAG_QUICK` it reads no content.
+ */
+evener_status evener_tree_verify(const struct evener_file_key *key,
+                                 const char *tree,
+                                 const struct evener_tree_options *options,
+                                 struct evener_report **report);
+
+/**
+ * Passes `each` the entries of a generation, or those of the `paths` in it, by directory, then by
+ * name. Damaged parts are the report's failures; all others are listed.
+ */
+evener_status evener_tree_list(const struct evener_file_key *key,
+                               const char *tree,
+                               const struct evener_tree_options *options,
+                               evener_tree_callback each,
+                               void *user_data,
+                               struct evener_report **report);
+
+/**
+ * Passes `each` the generations, the newest first. Those that the key does not open are the
+ * report's failures.
+ */
+evener_status evener_tree_generations(const struct evener_file_key *key,
+                                      const char *tree,
+                                      const struct evener_tree_options *options,
+                                      evener_tree_callback each,
+                                      void *user_data,
+                                      struct evener_report **report);
+
+/**
+ * Passes `each` what differs between the generation that the options name and a later state: the
+ * directory `later` if it is not NULL, such as the source, whose files count as unchanged if size
+ * and time are the same; else the generation `later_generation`, 0 for the newest one.
+ */
+evener_status evener_tree_diff(const struct evener_file_key *key,
+                               const char *tree,
+                               const char *later,
+                               uint64_t later_generation,
+                               const struct evener_tree_options *options,
+                               evener_tree_callback each,
+                               void *user_data,
+                               struct evener_report **report);
+
+/**
+ * Removes the generations that `keep` and `keep_within` do not keep, and what killed runs have
+ * left. It first makes a generation that says so. If a kept generation can't be read whole, nothing
+ * is removed. Files younger than a day, or than a run that is at work, stay. The report's JSON has
+ * `kept`, `removed`, `files`, `bytes`, `spared` and `writers`.
+ */
+evener_status evener_tree_clean(const struct evener_file_key *key,
+                                const char *tree,
+                                const struct evener_tree_options *options,
+                                struct evener_report **report);
+
+/**
+ * Wraps the keys of all generations for the recipients of `new_key`, without reading content. Old
+ * wrappings are removed if an identity of either key has opened the new ones, or with
+ * `EVENER_TREE_FLAG_TRUST_UNOPENED`. `key` opens the tree. The report's JSON has `keys`, `removed`
+ * and `unchecked`, the old wrappings that stay.
+ */
+evener_status evener_tree_rewrap(const struct evener_file_key *key,
+                                 const char *tree,
+                                 const struct evener_file_key *new_key,
+                                 const struct evener_tree_options *options,
+                                 struct evener_report **report);
+
+/**
+ * Passes `each` those who may sign the next generation, and those who are revoked.
+ */
+evener_status evener_tree_signers(const struct evener_file_key *key,
+                                  const char *tree,
+                                  const struct evener_tree_options *options,
+                                  evener_tree_callback each,
+                                  void *user_data,
+                                  struct evener_report **report);
+
+/**
+ * Passes `each` the signer that this machine is for a tree, which may be absent. Another machine
+ * admits it by its line. Its keys are made at first use.
+ */
+evener_status evener_tree_own_signer(const char *tree,
+                                     const struct evener_tree_options *options,
+                                     evener_tree_callback each,
+                                     void *user_data);
+
+/**
+ * Changes who may sign a tree, in a generation of its own. An unsigned tree becomes a signed one.
+ * All three texts have one signer a line, and may be NULL: `add` has lines of
+ * `evener_tree_own_signer`; `remove` has fingerprints, `SHA256:...`, of those who sign no later
+ * generation; `revoke` has `SHA256:...@N` for those of whom nothing after generation N is believed,
+ * as when a key was stolen.
+ */
+evener_status evener_tree_change_signers(const struct evener_file_key *key,
+                                         const char *tree,
+                                         const char *add,
+                                         const char *remove,
+                                         const char *revoke,
+                                         const struct evener_tree_options *options,
+                                         struct evener_report **report);
 
 #ifdef __cplusplus
 }  // extern "C"

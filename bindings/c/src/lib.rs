@@ -26,3 +26,4 @@ mod key;
 mod parallel;
 mod session;
 mod status;
+mod tree;

@@ -1,12 +1,15 @@
 //! Keys of files.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use facade::keys::age::{FileHeaders, Identity, Recipient};
+use facade::keys::age::{self, FileHeaders, Identity, Recipient};
 use facade::keys::{
-    self, CobblestoneSuite, KeyFormat, KeyMaterial, NoUnlock, Passphrase, UnknownKeyFormat, Unlock,
+    self, CobblestoneSuite, KeyError, KeyFormat, KeyMaterial, NoUnlock, Passphrase,
+    UnknownKeyFormat, Unlock,
 };
-use facade::{Key, KeyRing, SealedNames};
+use facade::sealed_trees::{Keychain, Wrap};
+use facade::{Key, KeyRing, Refusal, SealedNames};
 
 use crate::status::{Status, Trouble};
 
@@ -101,6 +104,71 @@ impl FileKeyHandle {
             (true, None) => headers,
         };
         Ok(KeyRing::new(headers.recipe()))
+    }
+}
+
+/// The part of it that sealed trees use.
+impl FileKeyHandle {
+    /// The key of a tree; `None` of what wraps and opens fresh ones.
+    pub(crate) fn tree_key(&self) -> Result<Option<&Key>, Trouble> {
+        match &self.0 {
+            Content::Age { .. } => Ok(None),
+            Content::Key(KeyMaterial::Cobblestone { suite: CobblestoneSuite::Aes256Gcm, key }) => {
+                Ok(Some(key))
+            }
+            Content::Key(other) => Err(Trouble::new(
+                Status::InvalidKey,
+                format!(
+                    "a sealed tree takes keys for {}, and this one is for {}",
+                    KeyFormat::Cobblestone256,
+                    other.format()
+                ),
+            )),
+        }
+    }
+
+    /// What opens a tree, also with the identities of `other`.
+    pub(crate) fn keychain(&self, other: Option<&FileKeyHandle>) -> Result<Keychain, Trouble> {
+        let mut opener = Opener { passphrase: None, identities: Vec::new() };
+        for key in [Some(self), other].into_iter().flatten() {
+            if let Content::Age { identities, passphrase, .. } = &key.0 {
+                opener.identities.extend(identities.iter().cloned());
+                opener.passphrase = opener.passphrase.or_else(|| passphrase.clone());
+            }
+        }
+        let keys = self.tree_key()?.cloned().into_iter().collect();
+        Ok(Keychain { keys, unlock: Arc::new(opener) })
+    }
+
+    /// Wraps the fresh key of a generation for the recipients, or else with the passphrase; `None`
+    /// of a key.
+    pub(crate) fn wrap(&self) -> Result<Option<Wrap>, Trouble> {
+        let Content::Age { recipients, passphrase, .. } = &self.0 else { return Ok(None) };
+        let refused = |error: KeyError| Refusal::Other(error.to_string()).into();
+        let (recipients, passphrase) = (recipients.clone(), passphrase.clone());
+        Ok(Some(match passphrase {
+            _ if !recipients.is_empty() => {
+                Arc::new(move |text| age::wrap(text, &recipients).map_err(refused))
+            }
+            Some(passphrase) => {
+                Arc::new(move |text| age::wrap_with_passphrase(text, &passphrase).map_err(refused))
+            }
+            None => {
+                return Err(Trouble::argument(
+                    "no key that could seal the tree: give a key, recipients or a passphrase; \
+                     identities only open",
+                ));
+            }
+        }))
+    }
+
+    pub(crate) fn has_recipients(&self) -> bool {
+        matches!(&self.0, Content::Age { recipients, .. } if !recipients.is_empty())
+    }
+
+    /// Returns whether it wraps with a passphrase, and not for recipients.
+    pub(crate) fn is_passphrase(&self) -> bool {
+        self.is_of_age() && !self.has_recipients()
     }
 }
 

@@ -2,9 +2,9 @@
 
 mod buffer;
 mod key;
-mod options;
+pub(crate) mod options;
 mod pipe;
-mod report;
+pub(crate) mod report;
 pub(crate) mod sys;
 mod watched;
 

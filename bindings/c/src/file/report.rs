@@ -6,7 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::OnceLock;
 
-use facade::{Control, Effort, Failure, FileError, Operation, OperationError, Refusal, Report};
+use facade::{Control, Effort, Failure, FileError, OperationError, Refusal, Report, SealedTree};
+use serde_json::{Value, json};
 
 use crate::boundary::words_of;
 use crate::status::{Status, Trouble};
@@ -16,6 +17,8 @@ pub struct ReportHandle {
     report: Report,
     failures: Vec<(CString, CString)>,
     doubts: Vec<(CString, CString)>,
+    /// The result of an operation that has fields of its own.
+    document: Option<Value>,
     json: OnceLock<CString>,
 }
 
@@ -57,6 +60,10 @@ pub struct Summary {
     pub unverified_jobs: u64,
     /// Entries that were left out, such as special files and wrapped keys; the JSON names each.
     pub left_out: u64,
+    /// Of a sealed tree: the number of the generation that was made or read; 0 if there is none.
+    pub generation: u64,
+    /// 1 if the operation has made that generation, else 0.
+    pub generation_is_new: u64,
 }
 
 /// A file that failed. The texts belong to the report.
@@ -81,7 +88,7 @@ impl Outcome {
     /// Performs an operation. If it can't begin, or a panic ends it, there is a report all the
     /// same: of what was done until then, as `control` has counted it.
     pub(crate) fn of(
-        operation: Operation,
+        operation: &str,
         source: &Path,
         control: &Control,
         operate: impl FnOnce() -> Result<Report, OperationError>,
@@ -107,10 +114,10 @@ impl Outcome {
 }
 
 /// The report of an operation that ended without one.
-fn broken_off(operation: Operation, control: &Control, failure: Failure) -> Report {
+fn broken_off(operation: &str, control: &Control, failure: Failure) -> Report {
     let progress = control.progress();
     let mut report = Report::default();
-    operation.name().clone_into(&mut report.operation);
+    operation.clone_into(&mut report.operation);
     report.files = progress.completed_files;
     report.bytes = progress.done_bytes;
     report.interrupted = failure.error == FileError::Interrupted;
@@ -143,12 +150,23 @@ impl ReportHandle {
             failures: failures.collect(),
             doubts: doubts.collect(),
             report,
+            document: None,
             json: OnceLock::new(),
         }
     }
 
+    /// With the result of an operation that has fields of its own, for [`ReportHandle::json`].
+    pub(crate) fn with_document(self, document: Option<Value>) -> ReportHandle {
+        ReportHandle { document, ..self }
+    }
+
     pub(crate) fn summary(&self) -> Summary {
         let report = &self.report;
+        let (generation, is_new) = match &report.sealed {
+            None => (0, false),
+            Some(SealedTree::Made(made)) => (made.generation, made.is_new),
+            Some(SealedTree::Read(read)) => (read.number, false),
+        };
         Summary {
             size: size_of::<Summary>(),
             files: report.files,
@@ -167,6 +185,8 @@ impl ReportHandle {
             verified_jobs: sum(report, |effort| effort.verified_jobs),
             unverified_jobs: sum(report, |effort| effort.unverified_jobs),
             left_out: report.left_out,
+            generation,
+            generation_is_new: is_new.into(),
         }
     }
 
@@ -179,7 +199,16 @@ impl ReportHandle {
     }
 
     pub(crate) fn json(&self) -> &CString {
-        self.json.get_or_init(|| text(serde_json::to_string(&self.report).unwrap_or_default()))
+        self.json.get_or_init(|| {
+            let text_of = match self.document.clone() {
+                None => serde_json::to_string(&self.report),
+                Some(mut document) => {
+                    document["failures"] = json!(self.report.failures);
+                    serde_json::to_string(&document)
+                }
+            };
+            text(text_of.unwrap_or_default())
+        })
     }
 }
 
@@ -197,7 +226,7 @@ fn sum(report: &Report, figure: fn(&Effort) -> Option<u64>) -> u64 {
     report.engines.values().filter_map(figure).sum()
 }
 
-fn text(text: String) -> CString {
+pub(crate) fn text(text: String) -> CString {
     CString::new(text.replace('\0', "\u{FFFD}")).unwrap_or_default()
 }
 
@@ -208,8 +237,7 @@ mod tests {
     fn outcome(operate: impl FnOnce() -> Result<Report, OperationError>) -> (Summary, Trouble) {
         let control = Control::default();
         let source = Path::new("tree");
-        let Outcome { report, verdict } =
-            Outcome::of(Operation::Encrypt, source, &control, operate);
+        let Outcome { report, verdict } = Outcome::of("encrypt", source, &control, operate);
         assert!(report.json().to_str().unwrap().contains("\"operation\":\"encrypt\""));
         (report.summary(), verdict.unwrap_err())
     }

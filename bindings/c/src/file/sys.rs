@@ -337,17 +337,8 @@ unsafe fn process(
     report: Option<&mut MaybeUninit<Option<Box<ReportHandle>>>>,
 ) -> Result<(), Trouble> {
     let place = report.map(|place| place.write(None));
-    let options = if options.is_null() {
-        None
-    } else {
-        // SAFETY: it is not NULL; the rest is asked of the caller.
-        Some(unsafe { read_versioned(options) }?)
-    };
-    let wishes = match &options {
-        None => Wishes::default(),
-        // SAFETY: as asked of the caller.
-        Some(options) => unsafe { wishes(options) }?,
-    };
+    // SAFETY: as asked of the caller.
+    let (options, wishes) = unsafe { read(options) }?;
     let control = Arc::new(Control::default());
     let key = given(key, "key")?;
     let names = wishes.names(key.names())?;
@@ -366,7 +357,7 @@ unsafe fn process(
         options.tree.existing = existing;
     });
     let operate = || {
-        Outcome::of(operation, source, &control, || match pipe {
+        Outcome::of(operation.name(), source, &control, || match pipe {
             None => evener.process(operation, source, target),
             Some(((from, to), stream)) => {
                 let evener = evener.with_options(|options| options.stream = stream);
@@ -374,19 +365,49 @@ unsafe fn process(
             }
         })
     };
-    let Outcome { report, verdict } =
-        match options.and_then(|given| Some((given.progress?, given.user_data))) {
-            Some((progress, user_data)) => {
-                // SAFETY: the caller gave a function of this type, for calls with this pointer.
-                let ask = |facts: &ProgressFacts| unsafe { progress(facts, user_data) } == 0;
-                watched(&control, wishes.interval(), ask, operate)?
-            }
-            None => operate(),
-        };
+    // SAFETY: as asked of the caller.
+    let Outcome { report, verdict } = unsafe { told(options, &wishes, &control, operate) }?;
     if let Some(place) = place {
         *place = Some(Box::new(report));
     }
     verdict
+}
+
+/// Performs an operation, and calls the progress callback if there is one.
+///
+/// # Safety
+/// `options` keeps the header's rules.
+pub(crate) unsafe fn told(
+    options: Option<FileOptions>,
+    wishes: &Wishes<'_>,
+    control: &Arc<Control>,
+    operate: impl FnOnce() -> Outcome + Send,
+) -> Result<Outcome, Trouble> {
+    match options.and_then(|given| Some((given.progress?, given.user_data))) {
+        Some((progress, user_data)) => {
+            // SAFETY: the caller gave a function of this type, for calls with this pointer.
+            let ask = |facts: &ProgressFacts| unsafe { progress(facts, user_data) } == 0;
+            watched(control, wishes.interval(), ask, operate)
+        }
+        None => Ok(operate()),
+    }
+}
+
+/// Reads options that may be NULL.
+///
+/// # Safety
+/// `options` and everything it points to keep the header's rules for `'a`.
+pub(crate) unsafe fn read<'a>(
+    options: *const FileOptions,
+) -> Result<(Option<FileOptions>, Wishes<'a>), Trouble> {
+    if options.is_null() {
+        return Ok((None, Wishes::default()));
+    }
+    // SAFETY: it is not NULL; the rest is asked of the caller.
+    let options = unsafe { read_versioned(options) }?;
+    // SAFETY: as asked of the caller.
+    let wishes = unsafe { wishes(&options) }?;
+    Ok((Some(options), wishes))
 }
 
 /// # Safety

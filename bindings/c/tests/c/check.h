@@ -35,5 +35,11 @@ void test_sessions(void);
 void test_parallel(void);
 void test_gpu(void);
 void test_files(const char *directory);
+void test_trees(const char *directory);
+
+/* Joins a name to the test's directory; good until the fourth call after it. */
+const char *in(const char *directory, const char *name);
+void write_file(const char *path, const char *text);
+void check_file(const char *path, const char *text);
 
 #endif

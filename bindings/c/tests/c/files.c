@@ -7,8 +7,7 @@
 
 #include "check.h"
 
-/* Joins a name to the test's directory; good until the fourth call after it. */
-static const char *in(const char *directory, const char *name)
+const char *in(const char *directory, const char *name)
 {
     static char paths[4][4096];
     static int next;
@@ -17,7 +16,7 @@ static const char *in(const char *directory, const char *name)
     return path;
 }
 
-static void write_file(const char *path, const char *text)
+void write_file(const char *path, const char *text)
 {
     FILE *file = fopen(path, "w");
     CHECK(file);
@@ -25,7 +24,7 @@ static void write_file(const char *path, const char *text)
     CHECK(fclose(file) == 0);
 }
 
-static void check_file(const char *path, const char *text)
+void check_file(const char *path, const char *text)
 {
     char read[64] = {0};
     FILE *file = fopen(path, "r");

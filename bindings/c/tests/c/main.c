@@ -18,6 +18,7 @@ int main(int count, char **arguments)
     test_parallel();
     test_gpu();
     test_files(arguments[1]);
+    test_trees(arguments[1]);
     puts("passed");
     return 0;
 }
