@@ -5,13 +5,9 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import java.lang.foreign.Arena;
-import java.lang.foreign.FunctionDescriptor;
-import java.lang.foreign.Linker;
 import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
-import java.lang.invoke.MethodHandles;
-import java.lang.invoke.MethodType;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Objects;
@@ -57,7 +53,7 @@ public final class FileEncryption {
     private static final MemoryLayout PROGRESS =
             MemoryLayout.structLayout(JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG);
 
-    private final FileKey key;
+    final FileKey key;
     private List<String> engines = List.of();
     private int workers;
     private int permits;
@@ -172,7 +168,7 @@ public final class FileEncryption {
 
     private Report process(MethodHandle function, Path source, Path target) {
         try (Arena call = Arena.ofConfined()) {
-            Telling telling = new Telling(listener);
+            Callback<Progress> telling = telling();
             MemorySegment options = options(call, telling);
             MemorySegment from = call.allocateFrom(source.toString());
             MemorySegment place = call.allocate(ADDRESS);
@@ -187,27 +183,48 @@ public final class FileEncryption {
                                             call.allocateFrom(target.toString()),
                                             options,
                                             place);
-            EvenerException failure =
-                    status == Status.OK.number() ? null : Native.failure(status);
-            if (place.get(ADDRESS, 0).equals(MemorySegment.NULL)) {
-                throw failure;
-            }
-            MemorySegment report =
-                    place.get(ADDRESS, 0)
-                            .reinterpret(call, it -> Native.invoke(Native.REPORT_FREE, it));
-            Report facts = Report.read(report);
-            if (failure != null) {
-                failure = new EvenerException(failure.status(), failure.getMessage(), facts);
-            }
-            telling.rethrow(failure);
-            if (failure != null) {
-                throw failure;
-            }
-            return facts;
+            return ended(call, status, place, telling);
         }
     }
 
-    private MemorySegment options(Arena call, Telling telling) {
+    /** The report of an operation, or what it throws. */
+    static Report ended(
+            Arena call, int status, MemorySegment place, Callback<?>... callbacks) {
+        EvenerException failure = status == Status.OK.number() ? null : Native.failure(status);
+        if (place.get(ADDRESS, 0).equals(MemorySegment.NULL)) {
+            throw failure;
+        }
+        MemorySegment report =
+                place.get(ADDRESS, 0)
+                        .reinterpret(call, it -> Native.invoke(Native.REPORT_FREE, it));
+        Report facts = Report.read(report);
+        if (failure != null) {
+            failure = new EvenerException(failure.status(), failure.getMessage(), facts);
+        }
+        for (Callback<?> callback : callbacks) {
+            callback.rethrow(failure);
+        }
+        if (failure != null) {
+            throw failure;
+        }
+        return facts;
+    }
+
+    /** The listener for one operation. */
+    Callback<Progress> telling() {
+        return new Callback<>(
+                PROGRESS,
+                progress ->
+                        new Progress(
+                                progress.get(JAVA_LONG, 8),
+                                progress.get(JAVA_LONG, 16),
+                                progress.get(JAVA_LONG, 24),
+                                progress.get(JAVA_LONG, 32)),
+                listener);
+    }
+
+    /** The options as C takes them. */
+    MemorySegment options(Arena call, Callback<Progress> telling) {
         MemorySegment options = Native.struct(call, OPTIONS);
         MemorySegment names = call.allocate(ADDRESS, engines.size());
         for (int index = 0; index < engines.size(); index++) {
@@ -222,73 +239,9 @@ public final class FileEncryption {
         options.set(ADDRESS, 48, bound.copyFrom(MemorySegment.ofArray(context)));
         options.set(JAVA_LONG, 56, context.length);
         options.set(JAVA_INT, 64, flags);
-        if (listener != null) {
-            options.set(ADDRESS, 72, telling.stub(call));
-        }
+        options.set(ADDRESS, 72, telling.stub(call));
         options.set(JAVA_LONG, 88, permits);
         options.set(JAVA_INT, 108, maxCpu);
         return options;
-    }
-
-    /** The listener as C calls it. What it throws must not go through C, and waits here. */
-    private static final class Telling {
-        private static final FunctionDescriptor DESCRIPTOR =
-                FunctionDescriptor.of(
-                        JAVA_INT, ADDRESS.withTargetLayout(PROGRESS), ADDRESS);
-        private static final MethodHandle TELL = tellHandle();
-
-        private final Predicate<Progress> listener;
-        private RuntimeException exception;
-        private Error error;
-
-        Telling(Predicate<Progress> listener) {
-            this.listener = listener;
-        }
-
-        MemorySegment stub(Arena arena) {
-            return Linker.nativeLinker().upcallStub(TELL.bindTo(this), DESCRIPTOR, arena);
-        }
-
-        int tell(MemorySegment progress, MemorySegment userData) {
-            try {
-                boolean goesOn =
-                        listener.test(
-                                new Progress(
-                                        progress.get(JAVA_LONG, 8),
-                                        progress.get(JAVA_LONG, 16),
-                                        progress.get(JAVA_LONG, 24),
-                                        progress.get(JAVA_LONG, 32)));
-                return goesOn ? 0 : 1;
-            } catch (RuntimeException thrown) {
-                exception = thrown;
-            } catch (Error thrown) {
-                error = thrown;
-            }
-            return 1;
-        }
-
-        /** Throws what the listener threw, if it did, with how the operation ended. */
-        void rethrow(EvenerException end) {
-            Throwable thrown = exception != null ? exception : error;
-            if (thrown != null && end != null) {
-                thrown.addSuppressed(end);
-            }
-            if (exception != null) {
-                throw exception;
-            }
-            if (error != null) {
-                throw error;
-            }
-        }
-
-        private static MethodHandle tellHandle() {
-            MethodType type =
-                    MethodType.methodType(int.class, MemorySegment.class, MemorySegment.class);
-            try {
-                return MethodHandles.lookup().findVirtual(Telling.class, "tell", type);
-            } catch (ReflectiveOperationException impossible) {
-                throw new IllegalStateException(impossible);
-            }
-        }
     }
 }

@@ -12,6 +12,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.SymbolLookup;
 import java.lang.invoke.MethodHandle;
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 import java.util.function.Consumer;
 
 /**
@@ -108,6 +109,24 @@ final class Native {
             call("evener_decrypt_path", ADDRESS, ADDRESS, ADDRESS, ADDRESS, ADDRESS);
     static final MethodHandle VERIFY_PATH =
             call("evener_verify_path", ADDRESS, ADDRESS, ADDRESS, ADDRESS);
+
+    static final MethodHandle TREE_IS_SEALED = tree("evener_tree_is_sealed", 2);
+    static final MethodHandle TREE_SEAL = tree("evener_tree_seal", 5);
+    static final MethodHandle TREE_DECRYPT = tree("evener_tree_decrypt", 5);
+    static final MethodHandle TREE_VERIFY = tree("evener_tree_verify", 4);
+    static final MethodHandle TREE_REKEY = tree("evener_tree_rekey", 5);
+    static final MethodHandle TREE_CLEAN = tree("evener_tree_clean", 4);
+    static final MethodHandle TREE_REWRAP = tree("evener_tree_rewrap", 5);
+    static final MethodHandle TREE_CHANGE_SIGNERS = tree("evener_tree_change_signers", 7);
+    static final MethodHandle TREE_LIST = tree("evener_tree_list", 6);
+    static final MethodHandle TREE_GENERATIONS = tree("evener_tree_generations", 6);
+    static final MethodHandle TREE_SIGNERS = tree("evener_tree_signers", 6);
+    static final MethodHandle TREE_OWN_SIGNER = tree("evener_tree_own_signer", 4);
+    static final MethodHandle TREE_DIFF =
+            call(
+                    "evener_tree_diff", ADDRESS, ADDRESS, ADDRESS, JAVA_LONG, ADDRESS, ADDRESS,
+                    ADDRESS, ADDRESS);
+
     static final MethodHandle REPORT_SUMMARY = call("evener_report_summary", ADDRESS, ADDRESS);
     static final MethodHandle REPORT_FAILURE =
             call("evener_report_failure", ADDRESS, JAVA_LONG, ADDRESS);
@@ -212,6 +231,13 @@ final class Native {
                         JAVA_INT, ADDRESS, JAVA_INT, ADDRESS, JAVA_LONG, ADDRESS, JAVA_LONG,
                         ADDRESS, JAVA_LONG, ADDRESS, JAVA_LONG, ADDRESS);
         return LINKER.downcallHandle(symbol("evener_session_crypt"), descriptor, options);
+    }
+
+    /** A function of sealed trees, which takes nothing but pointers. */
+    private static MethodHandle tree(String name, int arguments) {
+        MemoryLayout[] pointers = new MemoryLayout[arguments];
+        Arrays.fill(pointers, ADDRESS);
+        return call(name, pointers);
     }
 
     private static MethodHandle sealing(String name) {

@@ -27,6 +27,8 @@ import java.util.List;
  * @param verifiedJobs jobs of modules that were recomputed with the same result
  * @param unverifiedJobs jobs of modules whose results nobody has compared
  * @param leftOut entries that were left out, such as special files and wrapped keys; {@code json} names each
+ * @param generation of a sealed tree: the number of the generation that was made or read; else 0
+ * @param isNewGeneration whether the operation has made that generation
  * @param json all of this, and what each engine and worker did
  */
 public record Report(
@@ -42,6 +44,8 @@ public record Report(
         long verifiedJobs,
         long unverifiedJobs,
         long leftOut,
+        long generation,
+        boolean isNewGeneration,
         String json) {
     private static final MemoryLayout SUMMARY =
             MemoryLayout.structLayout(
@@ -49,7 +53,7 @@ public record Report(
                     JAVA_DOUBLE,
                     JAVA_INT,
                     JAVA_INT,
-                    MemoryLayout.sequenceLayout(4, JAVA_LONG));
+                    MemoryLayout.sequenceLayout(6, JAVA_LONG));
     private static final MemoryLayout FAILURE =
             MemoryLayout.structLayout(JAVA_LONG, ADDRESS, ADDRESS);
 
@@ -82,6 +86,8 @@ public record Report(
                     summary.get(JAVA_LONG, 104),
                     summary.get(JAVA_LONG, 112),
                     summary.get(JAVA_LONG, 120),
+                    summary.get(JAVA_LONG, 128),
+                    summary.get(JAVA_LONG, 136) != 0,
                     Native.text((MemorySegment) Native.invoke(Native.REPORT_JSON, report)));
         }
     }
