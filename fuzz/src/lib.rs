@@ -18,6 +18,9 @@ mod lanes;
 mod memory_file;
 mod readers;
 mod settings;
+mod signing;
+mod tree_index;
+mod tree_open;
 
 pub use age_file::age_file;
 pub use age_payload::age_payload;
@@ -28,6 +31,9 @@ pub use keys::{key_file, tink_keyset};
 pub use lanes::{lanes_jobs, lanes_records};
 pub use readers::openssl_enc;
 pub use settings::{pkcs11_uri, profile};
+pub use signing::ssh_signature;
+pub use tree_index::tree_index;
+pub use tree_open::tree_open;
 
 /// A function that takes any bytes.
 pub type Target = fn(&[u8]);
@@ -45,6 +51,9 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("openssl_enc", openssl_enc),
     ("pkcs11_uri", pkcs11_uri),
     ("profile", profile),
+    ("ssh_signature", ssh_signature),
     ("tink", tink),
     ("tink_keyset", tink_keyset),
+    ("tree_index", tree_index),
+    ("tree_open", tree_open),
 ];
