@@ -2,8 +2,11 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 
 from evener import Evener, Skipped, around, content
@@ -99,7 +102,107 @@ def profiles(evener: Evener) -> str:
     return f"{len(machine['engines'])} engine"
 
 
-CHECKS = [cobblestone, tink_streams, age_files, openssl_enc, profiles]
+def sealed_trees(evener: Evener) -> str:
+    readers = Readers(evener)
+    key, plain, sealed = evener.write("key", evener("keygen")), evener.home / "plain", "sealed"
+    (plain / "d" / "e").mkdir(parents=True)
+    for size in SEALED_SIZES:
+        (plain / "d" / f"{size}").write_bytes(content(size))
+    (plain / "d" / "link").symlink_to("../anywhere")
+    (plain / "again").hardlink_to(plain / "d" / "1")
+    for generation in "1", "2":
+        (plain / "changed").write_text(generation)
+        evener("encrypt", "--sealed", "-k", key, plain, evener.home / sealed, "--quiet")
+        readers("sealed_tree.py", key, evener.home / sealed, evener.home / generation)
+        same(plain, evener.home / generation)
+    readers("sealed_tree.py", key, evener.home / sealed, evener.home / "older", "1")
+    assert (evener.home / "older" / "changed").read_text() == "1"
+    return f"2 generations of {len(SEALED_SIZES) + 6} entries"
+
+
+def same(one: Path, other: Path) -> None:
+    command = ["diff", "-r", "--no-dereference", one, other]
+    assert subprocess.run(command).returncode == 0, f"{one} and {other} differ"
+
+
+def sealed_trees_of_another_writer(evener: Evener) -> str:
+    readers = Readers(evener)
+    import sealed_trees as writer
+
+    key = evener.write("key", evener("keygen"))
+    secret = bytes.fromhex(readers("key_line.py", key).decode().split()[1])
+    trees = count()
+
+    def tree() -> writer.Tree:
+        return writer.Tree(evener.home / f"tree-{next(trees)}", secret)
+
+    def read(tree: writer.Tree, *generation: str, fails: bool = False) -> Path:
+        new = evener.home / f"{tree.place.name}-read{''.join(generation)}"
+        readers("sealed_tree.py", key, tree.place, new, *generation, fails=fails)
+        return new
+
+    sound = tree()
+    first = sound.block(b"", writer.ROOT, sound.file(b"a", content(40_000), padding=999))
+    sound.root(1, first, entries=2, bytes=40_000)
+    more = sound.block(
+        b"", writer.common(b"d", 1), [*writer.common(b"further", 3), b"d/a"],
+        [*writer.common(b"link", 2), b"../anywhere"], b"d", sound.file(b"a", b""),
+    )  # fmt: skip
+    sound.root(2, first, more, entries=6, bytes=40_000)
+    whole, older = read(sound), read(sound, "1")
+    assert sorted(path.name for path in older.iterdir()) == ["a"]
+    assert (whole / "a").read_bytes() == content(40_000)
+    assert (whole / "link").readlink() == Path("../anywhere")
+    assert (whole / "further").samefile(whole / "d" / "a")
+    evener("decrypt", "-k", key, sound.place, evener.home / "opened", "--quiet")
+    same(whole, evener.home / "opened")
+
+    def refused(tree: writer.Tree) -> None:
+        new = read(tree, fails=True)
+        shutil.rmtree(new, ignore_errors=True)
+        evener("decrypt", "-k", key, tree.place, new, "--quiet", status=1)
+        assert not new.exists() or [path.name for path in new.iterdir()] == ["d"]
+        assert not (evener.home / "out").exists()
+
+    for directory, name in HOSTILE_PATHS:
+        hostile = tree()
+        items = [b"", writer.ROOT, writer.common(b"d", 1), *([directory] if directory else [])]
+        hostile.root(1, hostile.block(*items, hostile.file(name, b"out")), entries=3)
+        refused(hostile)
+    through = tree()
+    link = [*writer.common(b"d", 2), str(evener.home).encode()]
+    block = through.block(b"", writer.ROOT, link, b"d", through.file(b"out", b""))
+    through.root(1, block, entries=3)
+    refused(through)
+
+    small = tree()
+    small.root(1, small.block(b"", writer.ROOT, small.file(b"a", content(20_000))), entries=2)
+    changed(small, read)
+    shutil.copy(small.place / "tree" / f"{1:019}", sound.place / "tree" / f"{1:019}")
+    read(sound, fails=True)
+    return f"{len(HOSTILE_PATHS)} paths that lead out"
+
+
+def changed(tree, read: Callable[..., Path]) -> None:
+    """A changed bit, and a missing end, of any file are seen."""
+    for file in sorted(path for path in tree.place.rglob("*") if path.is_file()):
+        whole = file.read_bytes()
+        for wrong in whole[:-1], whole[:-1] + bytes([whole[-1] ^ 1]), b"":
+            file.write_bytes(wrong)
+            new = read(tree, fails=True)
+            shutil.rmtree(new, ignore_errors=True)
+        file.write_bytes(whole)
+
+
+HOSTILE_PATHS = [
+    (b"", b".."), (b"", b"."), (b"", b"a/b"), (b"", b"e\0"), (b"", b"n" * 256), (b"d", b""),
+    (b"d", b".."), (b"..", b"a"), (b"d/..", b"a"), (b"/d", b"a"), (b"d//e", b"a"), (b"e", b"a"),
+]  # fmt: skip
+SEALED_SIZES = [0, 1, *around(16_384), 300_000]
+CHECKS = [
+    cobblestone, tink_streams, age_files, openssl_enc, profiles, sealed_trees,
+    sealed_trees_of_another_writer,
+]  # fmt: skip
 
 
 class Readers:
@@ -113,7 +216,7 @@ class Readers:
         self.home = evener.home / "readers"
         self.home.mkdir()
         readers = READER.findall(PAGE.read_text())
-        assert len(readers) == 7, f"{PAGE} has {len(readers)} readers"
+        assert len(readers) == 8, f"{PAGE} has {len(readers)} readers"
         for name, text in readers:
             (self.home / name).write_text(text)
 
