@@ -1,6 +1,6 @@
 # What can be done with this checkout. `make test` is what CI runs.
 
-.PHONY: build build-lab demo test test-nightly test-boards needs build-needs fmt clippy documentation unit-tests dependencies checks bench-tree bench-default bench-age bench-threads bench-module bench-tls peers testbed bench-testbed bench-boards bench-processes install install-lab install-c install-tls deb rpm deb-boards check-packages fuzz
+.PHONY: build build-lab demo test test-nightly test-boards needs build-needs fmt clippy documentation unit-tests dependencies checks bench-tree bench-default bench-age bench-sealed bench-threads bench-module bench-tls peers testbed bench-testbed bench-boards bench-processes install install-lab install-c install-tls deb rpm deb-boards check-packages fuzz
 
 # Checks of the whole program, each a script that ends with a status; added to `make test`.
 CHECKS := $(sort $(wildcard tests/check-*))
@@ -29,12 +29,15 @@ test:
 
 # A million random messages through every kernel, against OpenSSL and against the standard, and
 # two hundred thousand batches through the GPU's. A hundred thousand damaged files of age, and two
-# thousand that are exchanged with other programs. And the demo, as a new machine builds it.
+# thousand that are exchanged with other programs. Runs that seal or care for a tree, each killed 500
+# times, and 200 rounds of two writers. And the demo, as a new machine builds it.
 test-nightly: needs
 	EVENER_LANES_MESSAGES=1000000 cargo test --locked --release -p evener-lanes --tests
 	EVENER_LANES_MESSAGES=1000000 cargo test --locked --release -p evener-engines --lib lanes::
 	EVENER_GPU_BATCHES=200000 cargo test --locked --release -p evener-gpu --lib
 	EVENER_AGE_DAMAGES=100000 cargo test --locked --release -p evener --test age_damage -- --nocapture
+	EVENER_TEST_ROUNDS=500 cargo test --locked --release -p evener-place --test sealed_writers --test sealed_cleaning killed -- --nocapture
+	EVENER_TEST_ROUNDS=200 cargo test --locked --release -p evener-place --test sealed_writers at_once -- --nocapture
 	tests/nightly/age-exchanges
 	tests/check-demo --cold
 
@@ -83,6 +86,12 @@ bench-default: build-lab
 # Files, trees and pipes of age beside age, rage, Cobblestone and cp.
 bench-age: build
 	scripts/bench-age
+
+# Sealed trees beside plain ones and other programs that hide names, as far as these can be installed; about an
+# hour.
+bench-sealed: build
+	-scripts/install-needs rivals
+	scripts/bench-sealed
 
 bench-threads: build-lab
 	target/release/evener-lab bench threads --svg target/bench-threads.svg
