@@ -131,11 +131,6 @@ impl BlockWriter {
 
     /// The plaintext of the block, padded.
     pub fn finish(self, padding: Option<Padding>) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(self.keys.bytes() + self.body.len() + 1);
-        self.keys.write(&mut Writer::new(&mut bytes));
-        bytes.extend(self.body);
-        Writer::new(&mut bytes).null();
-        Padding::pad(padding, &mut bytes);
-        bytes
+        self.keys.sequence(&self.body, padding)
     }
 }

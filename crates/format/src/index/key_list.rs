@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::cbor::{Reader, Writer};
-use super::{Commitment, IndexError};
+use super::{Commitment, IndexError, Padding};
 
 /// The keys that a file of the index lists, in the order of their first use, each once.
 #[derive(Debug, Default)]
@@ -36,6 +36,16 @@ impl KeyList {
     pub(super) fn write(&self, writer: &mut Writer<'_>) {
         writer.array(self.keys.len());
         self.keys.iter().for_each(|key| writer.bytes(&key.0));
+    }
+
+    /// The plaintext of a block or node: the list, the items, and null, padded.
+    pub(super) fn sequence(&self, items: &[u8], padding: Option<Padding>) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.bytes() + items.len() + 1);
+        self.write(&mut Writer::new(&mut bytes));
+        bytes.extend(items);
+        Writer::new(&mut bytes).null();
+        Padding::pad(padding, &mut bytes);
+        bytes
     }
 
     pub(super) fn read(reader: &mut Reader<'_>, most: usize) -> Result<KeyList, IndexError> {
