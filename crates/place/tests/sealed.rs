@@ -13,7 +13,9 @@ use common::sealed::Scene;
 use evener_format::index::Padding;
 use evener_keys::age::Identity;
 use evener_place::indexed::{self, SealedOptions};
-use evener_place::{Abilities, Blob, Control, Entry, Fault, Local, Name, Origin, TreeOptions};
+use evener_place::{
+    Abilities, Blob, Control, Entry, Fault, FileError, Local, Name, Origin, TreeOptions,
+};
 use rustix::fs::{XattrFlags, getxattr, setxattr};
 
 /// A source with every kind of entry.
@@ -237,5 +239,19 @@ impl Origin for Unread {
 
     fn open(&self, name: &Name, first: &mut [u8]) -> Result<(Box<dyn Blob>, usize), Fault> {
         self.0.open(name, first)
+    }
+}
+
+#[test]
+fn a_stop_while_the_root_is_read_is_no_damage() {
+    let scene = filled();
+    let sealed = scene.with_key("a");
+    scene.seal(&sealed);
+    scene.run.run.control.stop();
+    for stopped in [scene.try_seal(&sealed).err(), scene.try_open("out", &sealed).err()] {
+        match stopped.unwrap().into_report() {
+            Ok(report) => assert!(report.interrupted),
+            Err(failure) => assert_eq!(failure.error, FileError::Interrupted),
+        }
     }
 }

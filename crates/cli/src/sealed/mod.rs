@@ -11,7 +11,9 @@ use std::sync::Arc;
 use evener::keys::signing::UserKey;
 use evener::place::Local;
 use evener::sealed_trees::{SealedOptions, Signer, state_directory, state_name};
-use evener::{Evener, Failure, Key, KeyRing, Operation, OperationError, Options, Report};
+use evener::{
+    Evener, Failure, FileError, Key, KeyRing, Operation, OperationError, Options, Report,
+};
 
 use crate::ends::{Ends, Place, directory_of};
 use crate::keys::{AtTerminal, Keyholder, TreeKeys, opening_tree};
@@ -127,7 +129,16 @@ pub(crate) fn process(
             evener.open_tree(operation, &source, target, sealed).map(|(report, _)| report)
         }
     };
-    done.or_else(OperationError::into_report)
+    match done.or_else(OperationError::into_report) {
+        // It was stopped while it read the root.
+        Err(Failure { error: FileError::Interrupted, .. }) => {
+            let mut report = Report::default();
+            report.operation = operation.name().to_owned();
+            report.interrupted = true;
+            Ok(report)
+        }
+        done => done,
+    }
 }
 
 /// What the options say of a sealed tree that is read.

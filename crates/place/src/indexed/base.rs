@@ -10,7 +10,7 @@ use super::roots::{Generation, Pin, RootDigest, Roots, Step, root_path, step};
 use super::state::{State, StateReader, Written};
 use super::succession::{NewRoot, Signing, now};
 use super::writer::{Own, Writer};
-use crate::FileError;
+use crate::{Fault, FileError};
 
 /// What a generation is built on.
 pub(super) struct Base {
@@ -225,17 +225,17 @@ impl Writer<'_> {
         if pin.is_some_and(|pin| pin.number == step.claim.number) {
             return Ok(true);
         }
-        if step.claim.number > 1 && roots.predecessor(step).is_err() {
+        if step.claim.number > 1 && !is_valid(roots.predecessor(step))? {
             return Ok(false);
         }
         match (pin, &step.chain) {
             (Some(pin), Some(chain)) if !pin.signers.is_empty() => {
                 // Somebody whom a later root admitted is told from a stranger by the root alone.
                 let is_known = pin.signers.iter().any(|signer| signer.chain == *chain);
-                Ok(is_known || roots.open(step.claim.number).is_ok())
+                Ok(is_known || is_valid(roots.open(step.claim.number))?)
             }
             (Some(pin), None) if !pin.signers.is_empty() => Ok(false),
-            _ => Ok(roots.open(step.claim.number).is_ok()),
+            _ => is_valid(roots.open(step.claim.number)),
         }
     }
 
@@ -264,6 +264,25 @@ impl Writer<'_> {
             }
             at = before;
         }
+    }
+}
+
+/// Returns whether a root could be read; false if its content is wrong.
+///
+/// # Errors
+/// When it could not be read, which says nothing about its content.
+fn is_valid<T>(read: Result<T, FileError>) -> Result<bool, FileError> {
+    use FileError::{Engine, Interrupted, NoEngine, Place, System};
+    match read {
+        Ok(_) => Ok(true),
+        Err(
+            error @ (Interrupted
+            | System { .. }
+            | Engine(_)
+            | NoEngine { .. }
+            | Place(Fault::Failed(_) | Fault::Changed)),
+        ) => Err(error),
+        Err(_) => Ok(false),
     }
 }
 

@@ -209,6 +209,7 @@ impl Roots<'_> {
             step.is_ok_and(|step| self.keys.get(self.depot, step.claim.key).is_err())
         };
         let generation = self.open(number).map_err(|error| match number {
+            _ if error == FileError::Interrupted => error,
             _ if lacks_key() => {
                 refused(format!("`{}` can't be opened: {error}", root_path(number)))
             }
