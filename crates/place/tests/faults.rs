@@ -185,7 +185,8 @@ fn sources_stay_where_outputs_are_not_as_written() {
     ] {
         let scene = Scene::new(operation, keys, MOVING, fill_small);
         for action in ["flip", "longer"] {
-            let mut met = 0;
+            // Threads may change the order of writes, so the runs do not meet each write once.
+            let (mut made, mut found) = (0, 0);
             for nth in (1..).filter(|&nth| is_tried(0, nth, is_emulated())) {
                 scene.reset();
                 let output = run(&scene, "pwrite", Fault { action, message: "" }, nth, true);
@@ -195,15 +196,16 @@ fn sources_stay_where_outputs_are_not_as_written() {
                 let errors = String::from_utf8_lossy(&output.stderr);
                 let what = format!("{operation:?} {keys}, write {nth}, {action}: {errors}");
                 scene.assert_whole(&what);
+                made += 1;
                 // A later write may go over the bytes behind an earlier one.
                 if action == "longer" && output.status.success() {
                     continue;
                 }
                 assert_eq!(output.status.code(), Some(1), "{what}");
                 assert!(errors.contains("does not decrypt to the source"), "{what}");
-                met += 1;
+                found += 1;
             }
-            assert!(met > 3, "{operation:?} {keys}, {action}: only {met} writes");
+            assert!(made > 3 && found > 0, "{operation:?} {keys}, {action}: {found} of {made}");
         }
     }
 }
