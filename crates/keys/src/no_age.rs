@@ -100,6 +100,14 @@ impl FileHeaders {
         self
     }
 
+    /// Writes no header.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn rewrap(&self, _header: &[u8]) -> Result<Vec<u8>, FormatError> {
+        Err(FormatError::Age(KeyError::NoAge.to_string()))
+    }
+
     /// A format that neither creates nor opens a file.
     pub fn recipe(self) -> Recipe {
         Recipe::age(self)

@@ -12,8 +12,13 @@ use std::sync::{Arc, Mutex};
 use ::age::secrecy::{ExposeSecret, SecretString};
 use ::age::{DecryptError, Decryptor, EncryptError, Encryptor, scrypt};
 use age_core::format::{FileKey, Stanza};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
 use evener_core::IgnorePoison;
 use evener_format::{Age, AgeFileKey, AgeHeaders, FormatError, Recipe};
+use hkdf::Hkdf;
+use hkdf::hmac::{Hmac, Mac as _};
+use sha2::Sha256;
 use zeroize::Zeroizing;
 
 use super::header::{AgeFile, parse};
@@ -104,6 +109,19 @@ impl FileHeaders {
         Recipe::age(self)
     }
 
+    /// The header of an age file for this value's recipients or passphrase, in the place of one that
+    /// its identities or its passphrase open. The file key stays, and everything behind the header.
+    ///
+    /// # Errors
+    /// When nothing opens the header, or a recipient can't be used.
+    pub fn rewrap(&self, header: &[u8]) -> Result<Vec<u8>, FormatError> {
+        let file_key = self.open(header)?;
+        let written = self.write_with(Some(&file_key));
+        let (_, mut header) = written.map_err(|error| FormatError::Age(error.to_string()))?;
+        authenticate(&mut header, &file_key)?;
+        Ok(header)
+    }
+
     fn for_audience(self, audience: Audience) -> Result<FileHeaders, KeyError> {
         let headers = FileHeaders { audience, ..self };
         let first = headers.write()?;
@@ -115,13 +133,18 @@ impl FileHeaders {
     }
 
     fn write(&self) -> Result<(AgeFileKey, Vec<u8>), KeyError> {
+        self.write_with(None)
+    }
+
+    /// Writes a header that wraps this file key, or a fresh one. Its last line is that of a fresh one.
+    fn write_with(&self, file_key: Option<&AgeFileKey>) -> Result<(AgeFileKey, Vec<u8>), KeyError> {
         match &self.audience {
             Audience::Nobody => Err(KeyError::NoRecipients),
             Audience::Recipients(recipients) => {
                 let plugins = plugin::recipients(recipients, &self.dialogue)?;
                 let own = recipients.iter().filter_map(Recipient::without_plugin);
                 let plugins = plugins.iter().map(|plugin| plugin as &dyn ::age::Recipient);
-                write_for(own.chain(plugins))
+                write_for(own.chain(plugins), file_key)
             }
             Audience::Passphrase(passphrase) => {
                 let _alone = self.one_at_a_time.lock().ignore_poison();
@@ -131,7 +154,7 @@ impl FileHeaders {
                 let text = SecretString::from(passphrase.for_new()?);
                 let mut recipient = scrypt::Recipient::new(text);
                 recipient.set_work_factor(WORK_FACTOR);
-                write_for(std::iter::once(&recipient as &dyn ::age::Recipient))
+                write_for(std::iter::once(&recipient as &dyn ::age::Recipient), file_key)
             }
         }
     }
@@ -270,14 +293,17 @@ impl Noted {
     }
 }
 
-/// A recipient that notes the file key, which the crate gives to each recipient.
-struct NotingRecipient<'a>(&'a dyn ::age::Recipient, &'a Noted);
+/// A recipient that notes the file key, which the crate gives to each recipient, or has another one
+/// in its place.
+struct NotingRecipient<'a>(&'a dyn ::age::Recipient, &'a Noted, Option<&'a AgeFileKey>);
 
 impl ::age::Recipient for NotingRecipient<'_> {
     fn wrap_file_key(
         &self,
         file_key: &FileKey,
     ) -> Result<(Vec<Stanza>, HashSet<String>), EncryptError> {
+        let own = self.2.map(|own| FileKey::init_with_mut(|key| key.copy_from_slice(&own[..])));
+        let file_key = own.as_ref().unwrap_or(file_key);
         self.1.note(file_key);
         self.0.wrap_file_key(file_key)
     }
@@ -298,13 +324,15 @@ impl ::age::Identity for NotingIdentity<'_> {
     }
 }
 
-/// A fresh file key, and its header without the nonce that the crate writes behind it.
+/// A file key, fresh unless it is given, and its header without the nonce that the crate writes
+/// behind it.
 fn write_for<'a>(
     recipients: impl Iterator<Item = &'a dyn ::age::Recipient>,
+    file_key: Option<&AgeFileKey>,
 ) -> Result<(AgeFileKey, Vec<u8>), KeyError> {
     let noted = Noted::default();
     let recipients: Vec<_> =
-        recipients.map(|recipient| NotingRecipient(recipient, &noted)).collect();
+        recipients.map(|recipient| NotingRecipient(recipient, &noted, file_key)).collect();
     let recipients = recipients.iter().map(|recipient| recipient as &dyn ::age::Recipient);
     let encryptor = Encryptor::with_recipients(recipients).map_err(encryption_error)?;
     let mut header = Vec::new();
@@ -312,6 +340,23 @@ fn write_for<'a>(
     written.map_err(|error| encryption_error(EncryptError::Io(error)))?;
     header.truncate(header.len().saturating_sub(NONCE_LENGTH));
     Ok((noted.take().ok_or(KeyError::NoRecipients)?, header))
+}
+
+/// Replaces the authentication code in a header's last line by that of a file key:
+/// `HMAC-SHA-256(HKDF-SHA-256(file key, info = "header"), header up to "---")`.
+fn authenticate(header: &mut Vec<u8>, file_key: &AgeFileKey) -> Result<(), FormatError> {
+    let failed = || FormatError::Age(AgeDamage::Header.to_string());
+    let last = header.windows(LAST_LINE.len()).rposition(|line| line == LAST_LINE);
+    header.truncate(last.ok_or_else(failed)? + LAST_LINE.len());
+    let mut key = Zeroizing::new([0; 32]);
+    let expanded = Hkdf::<Sha256>::new(None, &file_key[..]).expand(b"header", &mut key[..]);
+    expanded.map_err(|_| failed())?;
+    let mut code = Hmac::<Sha256>::new_from_slice(&key[..]).map_err(|_| failed())?;
+    code.update(header);
+    header.push(b' ');
+    header.extend_from_slice(STANDARD_NO_PAD.encode(code.finalize().into_bytes()).as_bytes());
+    header.push(b'\n');
+    Ok(())
 }
 
 /// The file key of a header that one of the identities opens, after the crate has checked the
@@ -362,6 +407,9 @@ const SLOW_PLUGIN: &str = "age would start the recipient's plugin for each file;
 
 const NOT_TRIED: &str = "the passphrase was not tried on it, because it did not open other files; \
      decrypt it on its own";
+
+/// The beginning of the line that ends a header.
+const LAST_LINE: &[u8] = b"\n---";
 
 const NONCE_LENGTH: usize = 16;
 

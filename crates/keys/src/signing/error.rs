@@ -21,6 +21,12 @@ pub enum PublicKeyFault {
         shown_text(.0)
     )]
     Kind(String),
+    /// Its line in a file of allowed signers has an option with this name.
+    #[error(
+        "Evener can't honour the option `{}`; of the options of allowed signers, it knows namespaces",
+        shown_text(.0)
+    )]
+    Option(String),
     /// Anybody can make signatures that match it.
     #[error("it is a point of low order, for which anybody could sign; have a proper key made")]
     LowOrder,

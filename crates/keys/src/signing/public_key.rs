@@ -48,6 +48,36 @@ impl PublicKey {
         Ok((PublicKey::from_wire(&wire)?, comment.to_owned()))
     }
 
+    /// Reads a line of a file of allowed signers, as `ssh-keygen` takes it: principals, which do not
+    /// matter here, perhaps options, and a key; or a key alone. Returns `None` if the key is for other
+    /// [namespaces](super::NAMESPACE) alone.
+    ///
+    /// # Errors
+    /// Says why such a key can't verify signatures, or which option is unknown.
+    pub fn from_allowed(line: &str) -> Result<Option<PublicKey>, PublicKeyFault> {
+        let line = line.trim();
+        let (first, rest) = split_quoted(line);
+        let (options, key) = match (key_in(line), key_in(rest)) {
+            (Some(key), _) => ("", key),
+            (None, Some(key)) if is_option(first) => (first, key),
+            (None, Some(key)) => ("", key),
+            (None, None) => {
+                let (options, rest) = split_quoted(rest);
+                (options, key_in(rest).ok_or(PublicKeyFault::Malformed)?)
+            }
+        };
+        let mut counts = true;
+        for option in split_unquoted(options, ',').filter(|option| !option.is_empty()) {
+            let (name, value) = option.split_once('=').unwrap_or((option, ""));
+            match name.eq_ignore_ascii_case(NAMESPACES) {
+                true => counts &= matches_list(value.trim_matches('"'), super::NAMESPACE),
+                false => return Err(PublicKeyFault::Option(name.to_owned())),
+            }
+        }
+        let key = PublicKey::from_wire(&key.0)?;
+        Ok(counts.then_some(key))
+    }
+
     /// The wire form: at most 1 KiB.
     pub fn wire(&self) -> &[u8] {
         &self.wire
@@ -91,6 +121,48 @@ fn key_in(text: &str) -> Option<(Vec<u8>, &str)> {
 fn split_word(text: &str) -> (&str, &str) {
     let (word, rest) = text.split_once([' ', '\t']).unwrap_or((text, ""));
     (word, rest.trim_start())
+}
+
+/// Splits off a word, in which quotes may keep spaces.
+fn split_quoted(text: &str) -> (&str, &str) {
+    let word = split_unquoted(text, ' ').next().unwrap_or(text);
+    let word = split_unquoted(word, '\t').next().unwrap_or(word);
+    (word, text[word.len()..].trim_start())
+}
+
+/// The parts of a text between separators outside quotes.
+fn split_unquoted(text: &str, separator: char) -> impl Iterator<Item = &str> {
+    let mut is_quoted = false;
+    text.split(move |letter| {
+        is_quoted ^= letter == '"';
+        letter == separator && !is_quoted
+    })
+}
+
+/// Returns whether the first word of a line is no principal but an option.
+fn is_option(word: &str) -> bool {
+    word.contains('=') || word.eq_ignore_ascii_case("cert-authority")
+}
+
+/// Returns whether a name matches a pattern-list of `ssh_config`.
+fn matches_list(patterns: &str, name: &str) -> bool {
+    let matching = patterns.split(',').map(|pattern| match pattern.strip_prefix('!') {
+        Some(pattern) => (matches(pattern.as_bytes(), name.as_bytes()), false),
+        None => (matches(pattern.as_bytes(), name.as_bytes()), true),
+    });
+    let matching: Vec<bool> = matching.filter(|(is_it, _)| *is_it).map(|(_, is)| is).collect();
+    !matching.is_empty() && !matching.contains(&false)
+}
+
+/// Returns whether a name matches a pattern with `*` and `?`.
+fn matches(pattern: &[u8], name: &[u8]) -> bool {
+    match pattern.split_first() {
+        None => name.is_empty(),
+        Some((b'*', rest)) => (0..=name.len()).any(|at| matches(rest, &name[at..])),
+        Some((letter, rest)) => name
+            .split_first()
+            .is_some_and(|(first, name)| [b'?', *first].contains(letter) && matches(rest, name)),
+    }
 }
 
 /// Returns whether a word is a name of allowed signers, and no option of authorized keys.
@@ -142,6 +214,9 @@ const KINDS: [&str; 4] = [
     "sk-ecdsa-sha2-nistp256@openssh.com",
 ];
 
+/// The option that names what signatures a key may make.
+const NAMESPACES: &str = "namespaces";
+
 /// The maximum length of a wire form. That of a security key names an application.
 const LONGEST: usize = 1 << 10;
 
@@ -170,6 +245,37 @@ mod tests {
             assert_eq!(read, (key.clone(), comment.to_owned()), "{line:?}");
         }
         assert_eq!(PublicKey::from_wire(key.wire()), Ok(key));
+    }
+
+    #[test]
+    fn allowed_signers_are_read_as_ssh_keygen_reads_them() {
+        let key = PublicKey::from_line(LINE).unwrap().0;
+        for (line, counts) in [
+            (LINE.to_owned(), true),
+            (format!("me {LINE} comment"), true),
+            (format!("*\t{LINE}"), true),
+            (format!("\"me and you\",*@example.com {LINE}"), true),
+            (format!("me namespaces=\"git,evener-tree-v1\" {LINE}"), true),
+            (format!("me Namespaces=\"*,!git\" {LINE}"), true),
+            (format!("namespaces=\"evener-tree-v?\" {LINE}"), true),
+            (format!("me namespaces=git {LINE}"), false),
+            (format!("namespaces=\"git, file\" {LINE}"), false),
+            (format!("me namespaces=\"*,!evener-*\" {LINE}"), false),
+        ] {
+            let expected = counts.then(|| key.clone());
+            assert_eq!(PublicKey::from_allowed(&line), Ok(expected), "{line:?}");
+        }
+        for (line, option) in [
+            (format!("me cert-authority {LINE}"), "cert-authority"),
+            (format!("cert-authority {LINE}"), "cert-authority"),
+            (format!("me namespaces=\"*\",valid-after=\"20200101\" {LINE}"), "valid-after"),
+        ] {
+            let fault = PublicKeyFault::Option(option.to_owned());
+            assert_eq!(PublicKey::from_allowed(&line), Err(fault), "{line:?}");
+        }
+        for line in ["", "me", "me you and ssh-ed25519", &LINE[..70], &format!("a b c {LINE}")] {
+            assert_eq!(PublicKey::from_allowed(line), Err(PublicKeyFault::Malformed), "{line:?}");
+        }
     }
 
     #[test]

@@ -49,6 +49,35 @@ fn each_recipient_opens_a_header_and_others_do_not() {
 }
 
 #[test]
+fn a_header_is_wrapped_for_others() {
+    let ((one, for_one), (two, for_two)) = (identity(), identity());
+    let (file, header) = sealing(&[for_one]).create().unwrap();
+    let (text, nonce) = header.bytes().split_at(header.bytes().len() - NONCE_LENGTH);
+    let change = |identity: &Identity| {
+        let headers = FileHeaders::opened_by(vec![identity.clone()], None);
+        headers.for_recipients(vec![for_two.clone()]).unwrap().rewrap(text)
+    };
+    assert_eq!(change(&two).unwrap_err(), FormatError::OtherRecipients);
+    let changed = [&change(&one).unwrap(), nonce].concat();
+    let opened = opening(std::slice::from_ref(&two)).open(&changed).unwrap();
+    assert_eq!(key(&opened), key(&file));
+    assert_eq!(
+        opening(std::slice::from_ref(&one)).open(&changed).unwrap_err(),
+        FormatError::OtherRecipients
+    );
+    // The crate reads it too, and checks its code.
+    let own = two.without_plugin().unwrap();
+    let decrypted = |header: &[u8]| {
+        let decryptor = Decryptor::new_buffered(header).unwrap();
+        decryptor.decrypt(std::iter::once(own)).map(drop)
+    };
+    assert!(decrypted(&changed).is_ok());
+    let mut damaged = changed.clone();
+    damaged[changed.len() - NONCE_LENGTH - 10] ^= 1;
+    assert!(decrypted(&damaged).is_err());
+}
+
+#[test]
 fn no_two_files_share_anything() {
     let (_, recipient) = identity();
     let recipe = sealing(&[recipient]);
@@ -183,7 +212,7 @@ fn a_passphrase_that_opens_nothing_is_given_up() {
         let mut recipient = scrypt::Recipient::new(SecretString::from(text));
         recipient.set_work_factor(1);
         let recipient = &recipient as &dyn ::age::Recipient;
-        [write_for(std::iter::once(recipient)).unwrap().1, vec![0; 16]].concat()
+        [write_for(std::iter::once(recipient), None).unwrap().1, vec![0; 16]].concat()
     };
     let (mine, theirs) = (wrapped("swordfish"), wrapped("sword"));
     let passphrase = Passphrase::new(b"swordfish", "a test").unwrap();
