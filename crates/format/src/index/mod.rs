@@ -28,7 +28,7 @@ pub use name::StorageName;
 pub use node::{Node, NodeWriter, Reference};
 pub use padding::Padding;
 pub use path::{EntryPath, compare_directories};
-pub use root::{Body, Claim, Kept, Root, RootFile, SignerKeys};
+pub use root::{Body, Claim, Kept, MOST_SKIPPED, Root, RootFile, SignerKeys};
 
 /// The reason why an index can't be read or written. The caller names the file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -54,7 +54,7 @@ const MOST_NODE: usize = 2 << 20;
 /// The most references of a node.
 const MOST_REFERENCES: usize = 8192;
 /// The most bytes of a root's plaintext before padding.
-const MOST_ROOT: usize = 64 << 20;
+const MOST_ROOT: usize = 8 << 20;
 /// The most bytes of a file of the index, with all padding.
 pub const MOST_FILE: u64 = 72 << 20;
 /// The most bytes of a path.

@@ -32,14 +32,22 @@ impl StorageName {
 
     /// The path in the tree: `data/3f/…`, in hexadecimal.
     pub fn path(&self) -> String {
-        self.to_string()
+        let mut path = String::with_capacity("data/3f/".len() + 2 * (StorageName::LENGTH - 1));
+        path.push_str("data/");
+        for (at, byte) in self.0.iter().enumerate() {
+            if at == 1 {
+                path.push('/');
+            }
+            let digits = [byte >> 4, byte & 15].map(usize::from);
+            path.extend(digits.map(|digit| char::from(b"0123456789abcdef"[digit])));
+        }
+        path
     }
 }
 
 impl fmt::Display for StorageName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "data/{:02x}/", self.0[0])?;
-        self.0[1..].iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&self.path())
     }
 }
 

@@ -5,7 +5,8 @@ use super::cbor::{Reader, Writer};
 use super::key_list::KeyList;
 use super::path::{MOST_NAME, check_directory, is_name};
 use super::{
-    Commitment, EntryPath, IndexError, MOST_FILE, MOST_NODE, MOST_PATH, MOST_REFERENCES, Padding,
+    Commitment, EntryPath, IndexError, MOST_ENTRIES, MOST_FILE, MOST_NODE, MOST_PATH,
+    MOST_REFERENCES, Padding,
 };
 use crate::{Cobblestone, Layout};
 
@@ -34,6 +35,9 @@ pub struct Node {
 }
 
 impl Node {
+    /// The number of entries that the blocks of a node can hold.
+    pub const MOST_ENTRIES: u64 = (MOST_REFERENCES * MOST_ENTRIES) as u64;
+
     /// Reads the plaintext of a node.
     ///
     /// # Errors

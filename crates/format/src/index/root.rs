@@ -242,7 +242,7 @@ impl Root {
         writer.array(signatures.len());
         signatures.iter().for_each(|signature| writer.bytes(signature));
         if bytes.len() > MOST_ROOT {
-            return Err(IndexError::Limit("the root has more than 64 MiB"));
+            return Err(IndexError::Limit("the root has more than 8 MiB"));
         }
         Padding::pad(padding, &mut bytes);
         Ok(bytes)
@@ -312,7 +312,7 @@ impl Body {
         expect(&mut reader, "time")?;
         let time = reader.signed()?;
         expect(&mut reader, "keys")?;
-        let keys = KeyList::read(&mut reader, 1 << 20)?;
+        let keys = KeyList::read(&mut reader, MOST_NODES)?;
         expect(&mut reader, "signers")?;
         let signers = pairs(&mut reader, MOST_SIGNERS, |reader| {
             Ok(SignerKeys { key: reader.bytes(MOST_KEY)?, chain: reader.fixed()? })
@@ -332,7 +332,7 @@ impl Body {
         expect(&mut reader, "bytes")?;
         let total = reader.number()?;
         expect(&mut reader, "nodes")?;
-        let nodes = list(&mut reader, 1 << 20, |reader| Reference::read(reader, &keys))?;
+        let nodes = list(&mut reader, MOST_NODES, |reader| Reference::read(reader, &keys))?;
         nodes.iter().zip(nodes.iter().skip(1)).try_for_each(|(a, b)| check_order(Some(a), b))?;
         reader.end()?;
         Ok(Body {
@@ -416,7 +416,9 @@ const FIELDS: [&str; 13] = [
 
 const LINE: &[u8] = b"evener-root-v1\n";
 const LINE_BEGINNING: &[u8] = b"evener-root-";
-const MOST_SKIPPED: usize = 1000;
+/// The number of files that a root can pass over.
+pub const MOST_SKIPPED: usize = 1000;
+const MOST_NODES: usize = 1 << 16;
 const MOST_KEPT: usize = 1 << 16;
 const MOST_CLAIM: usize = 2 << 20;
 const MOST_SIGNERS: usize = 1024;
