@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use evener_core::IgnorePoison;
 use evener_pipeline::Recall;
@@ -30,6 +30,8 @@ pub struct Control {
     processed: Mutex<BTreeMap<String, u64>>,
     temporaries: Arc<AtomicUsize>,
     asks: AtomicBool,
+    wants_total: AtomicBool,
+    total: OnceLock<(u64, u64)>,
 }
 
 /// The result of [`Control::progress`].
@@ -103,6 +105,29 @@ impl Control {
             completed_files: self.completed_files.load(Ordering::Relaxed),
             done_bytes: self.done_bytes.load(Ordering::Relaxed),
         }
+    }
+
+    /// Asks for the total of an operation whose source has a list of what it holds: a sealed tree.
+    /// Reading it takes another thread some time.
+    pub fn want_total(&self) {
+        self.wants_total.store(true, Ordering::Relaxed);
+    }
+
+    /// The files that the operation takes, counting every name of those that have several, and their
+    /// bytes; `None` as long as that is unknown.
+    pub fn total(&self) -> Option<(u64, u64)> {
+        self.total.get().copied()
+    }
+
+    #[doc(hidden)]
+    pub fn wants_total(&self) -> bool {
+        self.wants_total.load(Ordering::Relaxed)
+    }
+
+    /// Tells the total, once.
+    #[doc(hidden)]
+    pub fn tell_total(&self, files: u64, bytes: u64) {
+        let _ = self.total.set((files, bytes));
     }
 
     /// The bytes of input that each engine has processed so far, by the engine's name. Skipped

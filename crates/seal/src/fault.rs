@@ -9,13 +9,13 @@ use crate::name::Name;
 #[non_exhaustive]
 pub enum Fault {
     /// An object has the name, and may not be replaced.
-    #[error("an object `{}` exists", shown(.0.path()))]
+    #[error("a file `{}` exists", shown(.0.path()))]
     Exists(Name),
     /// The object is no longer the one that was opened.
     #[error("changed while it was read")]
     Changed,
     /// There is no object with this name.
-    #[error("there is no object `{}`", shown(.0.path()))]
+    #[error("there is no file `{}`", shown(.0.path()))]
     Missing(Name),
     /// The place can't be read, so it is unknown whether an object is complete.
     #[error("the place can't be read, so it is unknown whether an object there is complete")]

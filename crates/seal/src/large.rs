@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
 use evener_core::{Direction, IgnorePoison, Iv};
 use evener_format::{FileCipher, Header};
@@ -33,7 +33,7 @@ pub struct Large<O: Objects> {
     /// True if it has an output.
     is_written: bool,
     /// Its output, until it is finished or has failed.
-    output: Mutex<Option<O::Draft>>,
+    output: RwLock<Option<O::Draft>>,
     /// True while an invitation to help with it is in the queue.
     is_invited: AtomicBool,
     writing: Writing,
@@ -119,6 +119,7 @@ impl<O: Objects> Sealer<'_, O> {
         let segments = if self.is_watched { segments.verifying_some()? } else { segments };
         let output = self.objects.begin(group, item, &blob)?;
         if let (Some(output), Some(header)) = (&output, &header) {
+            output.made(header.bytes(), 0);
             let written = output.write_at(header.bytes(), 0);
             written.map_err(|error| self.objects.at_output(group, item, error))?;
         }
@@ -132,7 +133,7 @@ impl<O: Objects> Sealer<'_, O> {
             ledger: Mutex::new(Ledger::new(segments.count())),
             length: AtomicU64::new(segments.layout().plain_length()),
             is_written: output.is_some(),
-            output: Mutex::new(output),
+            output: RwLock::new(output),
             is_invited: AtomicBool::new(true),
             writing: Writing::default(),
             chain: Mutex::new(None),
@@ -257,8 +258,11 @@ impl<O: Objects> Sealer<'_, O> {
         if !large.is_written {
             return self.settle(large, &segments, Ok(length as u64), workspace, worker, queue);
         }
+        if let Some(output) = &*large.output.read().ignore_poison() {
+            output.made(&workspace.output[..length], offset);
+        }
         let write = |bytes: &[u8], offset| {
-            let output = large.output.lock().ignore_poison();
+            let output = large.output.read().ignore_poison();
             let written = output.as_ref().ok_or(FileError::Interrupted)?.write_at(bytes, offset);
             let written = written.map(|()| bytes.len() as u64);
             written.map_err(|error| self.objects.at_output(&large.group, &large.item, error))
@@ -292,7 +296,7 @@ impl<O: Objects> Sealer<'_, O> {
         match end {
             None => return,
             Some(End::Failed(error)) => {
-                large.output.lock().ignore_poison().take();
+                large.output.write().ignore_poison().take();
                 self.failed_or_again(&large.group, &large.item, error, queue);
             }
             Some(End::Done { written }) => {
@@ -418,7 +422,7 @@ impl<O: Objects> Sealer<'_, O> {
             header: large.header.as_ref(),
             length,
         };
-        let output = large.output.lock().ignore_poison().take();
+        let output = large.output.write().ignore_poison().take();
         self.objects.finish(done, output, workspace, worker)
     }
 }

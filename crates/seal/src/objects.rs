@@ -49,6 +49,12 @@ pub trait Blob: ReadAt + Send + Sync {
 
 /// An object that is being written, and has no name yet. Dropping it aborts it.
 pub trait Draft: Send + Sync {
+    /// Looks at `bytes`, which will be written at `offset`, while they are in the processor's cache.
+    /// Every byte comes once, before it is written; several workers come at once.
+    fn made(&self, bytes: &[u8], offset: u64) {
+        let _ = (bytes, offset);
+    }
+
     /// Writes all of `bytes` at `offset`. Only one worker at a time writes, in any order.
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), FileError>;
 }

@@ -231,7 +231,9 @@ impl<O: Objects> Sealer<'_, O> {
         let written = whole.len() as u64;
         let draft = self.objects.begin(group, &item, &blob)?;
         if let Some(draft) = &draft {
-            let written = draft.write_at(&workspace.output[whole], 0);
+            let bytes = &workspace.output[whole];
+            draft.made(bytes, 0);
+            let written = draft.write_at(bytes, 0);
             written.map_err(|error| self.objects.at_output(group, &item, error))?;
         }
         let segments = Segments::new(layout, cipher.geometry(), self.room)?;

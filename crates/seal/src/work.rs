@@ -97,6 +97,11 @@ impl<O: Objects> Feed<'_, O> {
         self.queue.hold_feed();
     }
 
+    /// Returns whether the run was ended early, so that tasks may stay undone.
+    pub fn is_stopped(&self) -> bool {
+        self.queue.is_stopped()
+    }
+
     /// Stops the run.
     pub fn stop(&self) {
         self.queue.stop();
