@@ -25,6 +25,7 @@ mod place;
 mod protected;
 mod random_access;
 mod record;
+mod rekey;
 mod report;
 mod sealed_names;
 mod seats;
@@ -55,10 +56,11 @@ pub use place::{
 };
 pub use protected::Protected;
 pub use random_access::{RandomAccess, random_access};
+pub use rekey::{Heads, RekeyOptions, rekey, replace_head};
 pub use report::{Doubt, Effort, Failure, Notice, Report, Retirement, SealedTree, WorkerEffort};
 pub use sealed_names::{MalformedSuffix, SealedNames};
 pub use selection::{MalformedGlob, Selection};
 pub use stream::{
     Base64, StreamSource, StreamTarget, commands_terminals, process_stream, takes_a_stream,
 };
-pub use tree::{Listed, Listing, Total, has_files, list, measure, process};
+pub use tree::{Listed, Listing, Total, has_files, list, list_place, measure, process};

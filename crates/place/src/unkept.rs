@@ -15,6 +15,7 @@ use evener_seal::in_brackets;
 pub(crate) struct Unkept {
     pub(crate) modes: Lack,
     pub(crate) times: Lack,
+    pub(crate) link_times: Lack,
     pub(crate) owners: Lack,
     pub(crate) xattrs: Lack,
     pub(crate) syncs: Lack,
@@ -73,7 +74,8 @@ impl Unkept {
                  are up to date"
             )
         });
-        modes.into_iter().chain(times)
+        let link_times = self.link_times.answer().map(|_| NO_TIMES_OF_LINKS.to_owned());
+        modes.into_iter().chain(times).chain(link_times)
     }
 
     /// Requested properties that could not be had, though the outputs are stored.
@@ -84,3 +86,5 @@ impl Unkept {
         [owners, xattrs, syncs].into_iter().flatten().map(FileError::from)
     }
 }
+
+pub(crate) const NO_TIMES_OF_LINKS: &str = "this file system keeps no times of symbolic links";

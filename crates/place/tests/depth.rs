@@ -15,13 +15,16 @@ use std::time::Duration;
 use common::child::shim;
 use common::meddler::meddling;
 use common::{Options, cobblestone, home, options, process};
-use evener_place::{Delete, Existing, Failure, Operation, TreeOptions, Update, list, measure};
+use evener_place::indexed::{self, Keychain, SealedOptions};
+use evener_place::{
+    Delete, Existing, Failure, Local, Operation, Store, TreeOptions, Update, list, measure,
+};
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, mkdirat, openat};
 
 /// The actions of a separate process on trees below a directory.
-const DEEDS: [&str; 8] =
-    ["plan", "encrypt", "measure", "list", "verify", "decrypt", "update", "delete"];
+const DEEDS: [&str; 10] =
+    ["plan", "seal", "open", "encrypt", "measure", "list", "verify", "decrypt", "update", "delete"];
 
 #[test]
 fn child() {
@@ -67,6 +70,19 @@ fn child() {
         "decrypt" => run(Operation::Decrypt, &sealed, Some(&back), options()),
         "update" => run(Operation::Encrypt, &plain, Some(&sealed), update()),
         "delete" => run(Operation::Encrypt, &plain, Some(&sealed), delete()),
+        "seal" | "open" => {
+            let [plain, tree, opened] = [plain, at("tree"), at("opened")]
+                .map(|path| Local::new(path, &TreeOptions::default()));
+            let keychain = Keychain { keys: vec![common::sealed::key(7)], ..Keychain::default() };
+            let sealed = SealedOptions { keychain, ..SealedOptions::default() };
+            let Options { run, transfer, .. } = options();
+            if deed == "seal" {
+                indexed::seal(&plain, &tree, &run, &transfer, &sealed).unwrap();
+            } else {
+                let opened = Some(&opened as &dyn Store);
+                indexed::open(Operation::Decrypt, &tree, opened, &run, &transfer, &sealed).unwrap();
+            }
+        }
         _ => unreachable!(),
     }
     std::process::exit(0);
@@ -126,7 +142,9 @@ impl Deep {
 
 impl Drop for Deep {
     fn drop(&mut self) {
-        ["plain", "sealed", "back"].iter().for_each(|name| remove(&self.path(name)));
+        ["plain", "sealed", "back", "tree", "opened"]
+            .iter()
+            .for_each(|name| remove(&self.path(name)));
     }
 }
 

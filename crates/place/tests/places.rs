@@ -77,23 +77,33 @@ fn a_place_of_slow_calls_takes_little_more_than_its_latency() {
     for (operation, from, to) in
         [(Operation::Encrypt, &near, &sealed), (Operation::Decrypt, &sealed, &back)]
     {
-        // On a busy machine threads come late: once is enough.
-        let mut ratios = Vec::new();
-        let is_within = |ratio: &f64| *ratio < if common::is_emulated() { 3.0 } else { 1.3 };
-        while ratios.len() < 4 && !ratios.last().is_some_and(is_within) {
-            ratios.push(times_the_bound(operation, from, to));
+        // On a busy machine threads come late, which counts less where calls take longer.
+        let mut measured = Vec::new();
+        let is_within = |&(ratio, most): &(f64, usize)| {
+            ratio < if common::is_emulated() { 3.0 } else { 1.3 } && most >= 32
+        };
+        for milliseconds in [50, 50, 200, 800] {
+            if !measured.last().is_some_and(is_within) {
+                let latency = Duration::from_millis(milliseconds);
+                measured.push(times_the_bound(operation, from, to, latency));
+            }
         }
-        println!("{operation:?}: {ratios:.2?} times the bound");
-        assert!(ratios.last().is_some_and(is_within), "{operation:?}: {ratios:.2?}");
+        println!("{operation:?}: times the bound, and calls at once: {measured:.2?}");
+        assert!(measured.last().is_some_and(is_within), "{operation:?}: {measured:.2?}");
     }
     assert_same(&near, &back);
 }
 
-/// The time of a transfer over that of its calls alone, 64 at once, in the same circumstances.
-fn times_the_bound(operation: Operation, from: &Memory, to: &Memory) -> f64 {
-    const LATENCY: Duration = Duration::from_millis(50);
+/// The time of a transfer over that of its calls alone, 64 at once, in the same circumstances; and
+/// how many it made at once.
+fn times_the_bound(
+    operation: Operation,
+    from: &Memory,
+    to: &Memory,
+    latency: Duration,
+) -> (f64, usize) {
     let (origin, store) =
-        (Slow::new(from.clone(), LATENCY, 8 << 20), Slow::new(to.clone(), LATENCY, 8 << 20));
+        (Slow::new(from.clone(), latency, 8 << 20), Slow::new(to.clone(), latency, 8 << 20));
     let options = options().with(|it| {
         it.run.memory = 256 << 20;
         it.transfer.overwrite = true;
@@ -103,7 +113,7 @@ fn times_the_bound(operation: Operation, from: &Memory, to: &Memory) -> f64 {
     let took = started.elapsed();
     assert!(report.is_success() && report.files == 1000, "{:?}", report.failures);
     let most = origin.calls.most_in_flight.load(Ordering::SeqCst);
-    assert!((32..=64).contains(&most), "{most} calls at once");
+    assert!(most <= 64, "{most} calls at once");
     let calls = [&origin, &store].map(|place| place.calls.made.load(Ordering::SeqCst));
     let calls = calls.iter().sum::<u64>();
     // One call opens an object and one puts it; long ones take one for each segment and part.
@@ -113,7 +123,7 @@ fn times_the_bound(operation: Operation, from: &Memory, to: &Memory) -> f64 {
         let make = || (0..calls.div_ceil(64)).for_each(|_| origin.calls.call().unwrap());
         (0..64).for_each(|_| drop(scope.spawn(make)));
     });
-    took.as_secs_f64() / started.elapsed().as_secs_f64()
+    (took.as_secs_f64() / started.elapsed().as_secs_f64(), most)
 }
 
 #[test]
@@ -311,19 +321,19 @@ fn what_waits_for_its_turn_is_not_lost_with_what_vanishes() {
 
 #[test]
 fn one_long_object_keeps_many_calls_in_flight() {
-    const LATENCY: Duration = Duration::from_millis(20);
     let near = Memory::new();
     near.insert(name("long"), &bytes(40 << 20));
-    let origin = Slow::new(near, LATENCY, 8 << 20);
-    let store = Slow::new(Memory::new(), LATENCY, 8 << 20);
-    let started = Instant::now();
-    let report = perform(Operation::Encrypt, &cobblestone(), &origin, Some(&store), &options());
-    assert!(report.is_success(), "{:?}", report.failures);
-    let calls = origin.calls.made.load(Ordering::SeqCst) as u32;
-    let ratio = (LATENCY * calls).as_secs_f64() / started.elapsed().as_secs_f64();
-    println!("{calls} calls, {ratio:.1} at once");
-    let most = origin.calls.most_in_flight.load(Ordering::SeqCst);
-    assert!(most > 16, "{most} calls at once");
+    // On a busy machine, short calls end before the next ones begin.
+    let most = [20, 20, 200, 2000].map(Duration::from_millis).into_iter().map(|latency| {
+        let origin = Slow::new(near.clone(), latency, 8 << 20);
+        let store = Slow::new(Memory::new(), latency, 8 << 20);
+        let report = perform(Operation::Encrypt, &cobblestone(), &origin, Some(&store), &options());
+        assert!(report.is_success(), "{:?}", report.failures);
+        let most = origin.calls.most_in_flight.load(Ordering::SeqCst);
+        println!("calls of {latency:?}: {most} at once");
+        most
+    });
+    assert!(most.into_iter().any(|most| most > 16));
 }
 
 #[test]

@@ -12,8 +12,8 @@ use evener_core::Key;
 use evener_format::index::{Kind, Purpose, SignerKeys, TreeId, TreeKeys};
 use evener_keys::age::{Identity, wrap};
 use evener_keys::signing::OwnKey;
-use evener_place::Operation;
-use evener_place::indexed::{At, SealedOptions, Trust};
+use evener_place::indexed::{self, At, SealedOptions, Trust};
+use evener_place::{FileError, KeyRing, Local, Operation, RandomAccess, TreeOptions};
 
 /// A tree with two generations: in the second, `x` has other content of the same length.
 fn two_generations() -> Scene {
@@ -594,13 +594,21 @@ fn a_forger_with_the_recipients_makes_no_generation() {
                 let expected = ["exchanged", "signed"];
                 assert!(expected.iter().any(|it| error.contains(it)), "{what} {number}: {error}");
             }
-            // An unsigned tree with a wrapped key is taken only when that is asked for.
-            if signer.is_none() {
-                let error = tree.scene.refusal(&tree.reader("new"));
-                assert!(error.contains("--unsigned"), "{error}");
-                let trust = Trust { unsigned: true, ..Trust::default() };
-                let reader = SealedOptions { trust, ..tree.reader("new") };
-                assert_eq!(tree.scene.open("forged", &reader).number, number);
+            // An unsigned tree with a wrapped key is taken only when that is asked for, and none after
+            // a signed root.
+            let trust = Trust { unsigned: true, ..Trust::default() };
+            let reader = SealedOptions { trust, ..tree.reader("new") };
+            match (signer, number) {
+                (None, 1) => {
+                    let error = tree.scene.refusal(&tree.reader("new"));
+                    assert!(error.contains("--unsigned"), "{error}");
+                    assert_eq!(tree.scene.open("forged", &reader).number, number);
+                }
+                (_, 2) => {
+                    let error = tree.scene.refusal(&reader);
+                    assert!(error.contains("signed"), "{what} {number}: {error}");
+                }
+                _ => {}
             }
             // The writer goes on from its own generation, or says what is wrong; its next one has
             // nothing of the forger's.
@@ -730,6 +738,24 @@ fn a_reader_moves_no_entries_and_seals_no_other_content() {
     }
 }
 
+/// Reads a file as `cat` does. Returns its length.
+fn read_in_order(tree: &Signed, name: &str) -> Result<usize, FileError> {
+    let run = &tree.scene.run.run;
+    let origin = Local::new(tree.scene.tree(), &TreeOptions::default());
+    let opened = indexed::open_files(&origin, run, &tree.reader("b"), &[name.into()]);
+    let (mut blobs, _) = opened.unwrap();
+    // The blob brings its own key.
+    let ring = KeyRing::new(genuine(tree).keys.recipe(Purpose::Data, 1).unwrap());
+    let file = RandomAccess::of(blobs.remove(0), &ring, run.seats[0].clone())?;
+    let (mut buffer, mut at) = (vec![0; 10_000], 0);
+    loop {
+        match file.read_at(&mut buffer, at as u64)? {
+            0 => return Ok(at),
+            read => at += read,
+        }
+    }
+}
+
 /// The chunk that is exchanged leaves header, length and last tag as they are.
 #[test]
 fn the_hash_in_a_signed_entry_stops_other_holders_of_the_key() {
@@ -750,6 +776,9 @@ fn the_hash_in_a_signed_entry_stops_other_holders_of_the_key() {
         }
         tree.scene.assert_all_but(&["x"]);
     }
+    assert_eq!(read_in_order(&tree, "y").unwrap(), 50_000);
+    let told = read_in_order(&tree, "x").unwrap_err().to_string();
+    assert!(told.contains("sealed it again"), "{told}");
     // An unsigned tree has no hash: nothing is promised, but the content is that of the key's holder.
     let scene = two_generations();
     let forge = Forge::of(&scene, &key(7));
@@ -793,11 +822,11 @@ fn a_forger_continues_no_unsigned_tree() {
     let (forge, _) = tree.forger();
     forge.publish(2, forged_nodes(&forge));
     let error = tree.scene.refusal(&reader);
-    assert!(error.contains("--unsigned"), "{error}");
+    assert!(error.contains("is not sealed with the key"), "{error}");
     let signers = Some(vec![OwnKey::generate().unwrap().public()]);
     let trust = Trust { signers, unsigned: true, ..Trust::default() };
     let error = tree.scene.refusal(&SealedOptions { trust, ..reader });
-    assert!(error.contains("--signers asks for it"), "{error}");
+    assert!(error.contains("is not sealed with the key"), "{error}");
 }
 
 const PURPOSES: [Purpose; 4] = [Purpose::Root, Purpose::Node, Purpose::Block, Purpose::Data];

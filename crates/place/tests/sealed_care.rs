@@ -3,6 +3,7 @@
 mod common;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -221,7 +222,7 @@ fn signers_come_and_go() {
     };
     assert!(error.contains("may not sign"), "{error}");
     scene.open("first", &reads("reader"));
-    let own = indexed::own_signer(&b).unwrap();
+    let own = indexed::own_signer(&local(&scene), &b).unwrap();
     let line = own.to_line();
     assert_eq!(indexed::TreeSigner::from_line(&line).unwrap(), own);
     let change = SignerChange { add: vec![own.clone()], ..SignerChange::default() };
@@ -292,4 +293,24 @@ fn a_new_key_takes_the_place_of_the_old_one() {
     new.keychain.keys.truncate(1);
     scene.write("later", b"later");
     assert_eq!(scene.seal(&new).1.generation, 5);
+}
+
+#[test]
+fn a_state_that_others_may_change_is_refused() {
+    let scene = Scene::new();
+    scene.write("a", b"a");
+    scene.settle();
+    scene.seal(&scene.with_key("a"));
+    let state = fs::read_dir(scene.path("state-a")).unwrap().next().unwrap().unwrap().path();
+    let pin = state.join("pin.json");
+    fs::set_permissions(&pin, fs::Permissions::from_mode(0o620)).unwrap();
+    let told = scene.refusal(&scene.with_key("a"));
+    assert!(told.contains("pin.json") && told.contains("others may write to it"), "{told}");
+    fs::set_permissions(&pin, fs::Permissions::from_mode(0o600)).unwrap();
+    scene.open("out", &scene.with_key("a"));
+    if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::chown(&pin, Some(12_345), None).unwrap();
+        let told = scene.refusal(&scene.with_key("a"));
+        assert!(told.contains("belongs to another user"), "{told}");
+    }
 }

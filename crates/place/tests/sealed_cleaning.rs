@@ -257,6 +257,41 @@ fn a_run_that_was_killed_before_its_root_is_published() {
     assert_whole(&scene);
 }
 
+#[test]
+fn junk_generations_are_cleaned_around() {
+    let scene = two_files();
+    scene.write("x", b"other");
+    scene.settle();
+    scene.seal(&scene.writer("recipient", "a"));
+    age(&scene, 3);
+    let roots = || content(&scene.tree().join("tree"));
+    let root = |number: u64| scene.tree().join(format!("tree/{number:019}"));
+    let (first, data) = (fs::read(root(1)).unwrap(), content(&scene.tree().join("data")));
+    for number in [17, 1 << 62, i64::MAX as u64] {
+        fs::write(root(number), "junk").unwrap();
+        fs::write(root(number + 1), &first).unwrap();
+    }
+    // Under the next number it might be the newest root, so nothing is removed before a writer has
+    // passed over it.
+    for junk in [&b"junk"[..], b"", &first] {
+        fs::write(root(3), junk).unwrap();
+        let error = clean(&scene, &holder(&scene)).unwrap_err().to_string();
+        assert!(error.contains("is no valid root"), "{error}");
+        assert!(content(&scene.tree().join("data")) == data);
+    }
+    scene.write("x", b"a third");
+    scene.settle();
+    assert_eq!(scene.seal(&holder(&scene)).1.generation, 4);
+    let before = roots();
+    let cleaned = clean(&scene, &holder(&scene)).unwrap();
+    assert_eq!((cleaned.generation, cleaned.removed), (Some(5), vec![1, 2]));
+    assert!(cleaned.files > 0);
+    assert!(
+        before.iter().all(|(path, file)| path.as_os_str().is_empty() || roots()[path] == *file)
+    );
+    assert_whole(&scene);
+}
+
 /// Sealing and cleaning at once, with everything old enough to go.
 #[test]
 fn cleaning_beside_a_writer() {

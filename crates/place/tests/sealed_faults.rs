@@ -7,7 +7,7 @@ use std::fs;
 use common::bytes;
 use common::child::shim;
 use common::is_emulated;
-use common::sealed::{Scene, seal_in_child};
+use common::sealed::{ACTION, Scene, seal_in_child};
 
 #[test]
 fn child() {
@@ -140,4 +140,51 @@ fn updating() {
 #[test]
 fn updating_with_a_key() {
     fail_everything("key", true);
+}
+
+/// A root, or a wrapped key, that can't be read now may be right.
+#[test]
+fn what_can_not_be_read_is_not_passed_over() {
+    let root_2 = "tree/0000000000000000002";
+    for (kind, action, unread) in [
+        ("key", "", root_2),
+        ("recipient", "seal and read", root_2),
+        ("recipient", "seal and read", "keys/"),
+    ] {
+        let scene = Scene::new();
+        scene.write("x", b"x");
+        scene.settle();
+        scene.seal(&scene.writer(kind, "a"));
+        scene.write("x", b"other");
+        scene.settle();
+        scene.seal(&scene.writer(kind, "a"));
+        // The machine has its key still, and does not know the newest generation.
+        let state = fs::read_dir(scene.path("state-a")).unwrap().next().unwrap().unwrap().path();
+        for name in ["pin.json", "entries"] {
+            fs::remove_file(state.join(name)).unwrap();
+        }
+        // A wrapping that nobody opens lies before each that can't be read.
+        for wrapping in fs::read_dir(scene.tree().join("keys")).into_iter().flatten() {
+            let wrapping = wrapping.unwrap().path();
+            fs::copy(&wrapping, wrapping.with_extension("2")).unwrap();
+            fs::write(wrapping, "junk").unwrap();
+        }
+        scene.write("y", b"y");
+        scene.settle();
+        let mut command = scene.seal_command(kind, "a");
+        command.env("LD_PRELOAD", shim()).env("EVENER_FAULT_NAME", unread);
+        command.env("EVENER_FAULT_CALL", "pread").env(ACTION, action);
+        if unread == "keys/" {
+            command.env("EVENER_FAULT_NAME", ".2");
+        }
+        let output = command.output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{kind}, {unread}: {told}");
+        assert!(told.contains("Input/output error"), "{kind}, {unread}: {told}");
+        assert_eq!(fs::read_dir(scene.tree().join("tree")).unwrap().count(), 2);
+        scene.try_to(action, kind, "a").unwrap();
+        drop(fs::remove_dir_all(scene.path("out")));
+        assert_eq!(scene.open("out", &scene.reader(kind, "r")).number, 3);
+        scene.assert_same("out");
+    }
 }

@@ -180,7 +180,7 @@ fn impossible_lengths_are_refused() {
 }
 
 #[test]
-fn a_million_levels_are_refused_and_hundreds_are_made() {
+fn a_million_levels_are_refused_and_a_thousand_are_made() {
     assert_refused("2^20 levels", "index is damaged", |forge| {
         let path = vec![&b"a"[..]; 1 << 20].join(&b'/');
         let raw = RawBlock::of(forge).directory(&path);
@@ -199,7 +199,7 @@ fn a_million_levels_are_refused_and_hundreds_are_made() {
     let mut blocks: Vec<Reference> = Vec::new();
     let (mut path, mut raw, mut length) = (Vec::new(), RawBlock::of(&forge), 0);
     let mut first = Vec::new();
-    let levels = 300;
+    let levels = 1000;
     for level in 0..levels {
         raw = raw.directory(&path).entry(b"a", &Kind::Directory);
         length += path.len();
@@ -288,10 +288,10 @@ fn a_part_that_is_named_twice_is_refused() {
 }
 
 #[test]
-fn a_million_references_are_read_in_bounded_time() {
+fn the_most_references_are_read_in_bounded_time() {
     let scene = Scene::new();
     let forge = Forge::begin(&scene, &key(7));
-    let nodes = (0..1_000_000_u32).map(|number| Reference {
+    let nodes = (0..1_u32 << 16).map(|number| Reference {
         first: evener_format::index::EntryPath::of(format!("{number:07}").as_bytes()),
         name: StorageName::new([3; 17]),
         length: 100,
@@ -309,7 +309,7 @@ fn a_million_references_are_read_in_bounded_time() {
     // All of them, in a tree of which nobody wants anything.
     forge.publish(1, nodes);
     let mut run = scene.run.clone();
-    run.transfer.selection = Selection::default().only(&["0500000"]).unwrap();
+    run.transfer.selection = Selection::default().only(&["0050000"]).unwrap();
     let failures = scene.failures_with(&run, Operation::Decrypt, &scene.with_key("c"));
     assert!((1..3).contains(&failures.len()), "{failures:?}");
 }
@@ -380,7 +380,10 @@ fn a_damaged_block_costs_its_own_entries() {
         bytes[100] ^= 1;
         fs::write(&path, bytes).unwrap();
         let failures = scene.failures(&scene.with_key("b"));
-        let first = String::from_utf8(block.first.whole()).unwrap();
+        let first = match String::from_utf8(block.first.whole()).unwrap() {
+            root if root.is_empty() => scene.tree().display().to_string(),
+            first => first,
+        };
         assert!(failures[&first].contains("damaged from here on"), "{failures:?}");
         // Entries whose directories were lost are named, and not taken.
         let orphans = |path: &&String| *path != &first;

@@ -286,6 +286,7 @@ fn a_temporary_file_is_nothing_else() {
     assert_eq!(scene.seal(&scene.with_key("a")).1.generation, 1);
     for other in [".evener-0011223344556677", "x", "tree"] {
         let scene = Scene::new();
+        scene.write("x", b"x");
         fs::create_dir(scene.tree()).unwrap();
         fs::write(scene.tree().join(other), b"").unwrap();
         let error = scene.try_seal(&scene.with_key("a")).unwrap_err().to_string();

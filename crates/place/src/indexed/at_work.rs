@@ -1,7 +1,10 @@
 //! The files in `writers/`: each says that a writer is at work, so that cleaning spares its files.
 
+use std::fs::{self, File};
+use std::path::PathBuf;
+
 use super::depot::{Depot, refused};
-use super::state::hexadecimal;
+use super::state::{State, hexadecimal};
 use crate::FileError;
 
 /// The file of this run. It goes when this is dropped.
@@ -10,6 +13,8 @@ pub(super) struct AtWork<'a> {
     name: String,
     /// When the place says that it was made, in seconds since 1970.
     pub(super) time: i64,
+    /// The note of it in the state of this machine, locked while this run goes on.
+    note: Option<(PathBuf, File)>,
 }
 
 /// A writer that is at work, or was killed.
@@ -21,12 +26,16 @@ pub(super) struct FoundWriter {
 }
 
 impl<'a> AtWork<'a> {
-    pub(super) fn make(depot: &'a Depot<'a>) -> Result<AtWork<'a>, FileError> {
+    pub(super) fn make(
+        depot: &'a Depot<'a>,
+        state: Option<&State>,
+    ) -> Result<AtWork<'a>, FileError> {
         let mut name = [0; 16];
         getrandom::fill(&mut name).map_err(|error| refused(error.to_string()))?;
         let name = hexadecimal(&name);
-        depot.create(&path(&name), b"evener-writer-v1\n")?;
-        let mut this = AtWork { depot, name, time: 0 };
+        let note = state.map(|state| state.note_writer(&name)).transpose()?;
+        let mut this = AtWork { depot, name, time: 0, note };
+        depot.create(&path(&this.name), b"evener-writer-v1\n")?;
         let there = all(depot)?.into_iter().find(|it| it.name == this.name);
         let missing =
             || refused("the file of this run in `writers/` is gone: another run has abandoned it");
@@ -41,7 +50,10 @@ impl<'a> AtWork<'a> {
 
 impl Drop for AtWork<'_> {
     fn drop(&mut self) {
-        drop(self.depot.remove(&path(&self.name)));
+        let removed = self.depot.remove(&path(&self.name));
+        if let Some((note, _)) = self.note.as_ref().filter(|_| removed.is_ok()) {
+            drop(fs::remove_file(note));
+        }
     }
 }
 
@@ -56,6 +68,15 @@ pub(super) fn all(depot: &Depot<'_>) -> Result<Vec<FoundWriter>, FileError> {
     }
     writers.sort_by_key(|writer| writer.time);
     Ok(writers)
+}
+
+/// Forgets the writers of this machine that are no more.
+pub(super) fn forget_dead(depot: &Depot<'_>, state: &State) -> Result<(), FileError> {
+    for (name, note) in state.dead_writers()?.iter().filter(|(name, _)| is_name(name)) {
+        depot.remove(&path(name))?;
+        drop(fs::remove_file(note));
+    }
+    Ok(())
 }
 
 /// Forgets writers that are no more, as far as their files are there.

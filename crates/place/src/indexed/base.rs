@@ -1,15 +1,17 @@
 //! What a generation is built on.
 
-use evener_format::index::{Body, Border, Claim, KeyId, Padding, SignerKeys};
+use evener_format::index::{Body, Border, Claim, KeyId, MOST_SKIPPED, Padding, SignerKeys};
 use sha2::{Digest, Sha256};
 
 use super::depot::refused;
 use super::index_writer::IndexDone;
 use super::keys::Keys;
-use super::roots::{Generation, Pin, RootDigest, Roots, Step, root_path, step};
+use super::known::Known;
+use super::own::Own;
+use super::roots::{Generation, Pin, RootDigest, Roots, Step, missing, root_path, step};
 use super::state::{State, StateReader, Written};
 use super::succession::{NewRoot, Signing, now};
-use super::writer::{Own, Writer};
+use super::writer::Writer;
 use crate::{Fault, FileError};
 
 /// What a generation is built on.
@@ -73,6 +75,11 @@ impl Base {
         NewRoot { claim, body }
     }
 
+    /// Returns whether this is the generation with a root.
+    pub(super) fn is_on(&self, root: RootDigest) -> bool {
+        self.claim.as_ref().is_some_and(|(_, digest)| *digest == root)
+    }
+
     /// The number of the next generation.
     pub(super) fn next(&self) -> u64 {
         let number = self.claim.as_ref().map_or(0, |(claim, _)| claim.number);
@@ -84,36 +91,29 @@ impl Writer<'_> {
     /// What the next generation is built on.
     pub(super) fn base(&self, keys: &Keys<'_>, state: Option<&State>) -> Result<Base, FileError> {
         let roots = Roots { depot: &self.depot, keys };
-        let pin = state.map(State::pin).transpose()?.flatten();
-        let pin = pin.filter(|pin| pin.tree == keys.tree() || !self.sealed.trust.rollback);
-        if let Some(pin) = pin.as_ref().filter(|pin| pin.tree != keys.tree()) {
-            return Err(refused(format!(
-                "it is the tree {}, and this machine has seen the tree {} there; \
-                 --allow-rollback accepts it once",
-                keys.tree(),
-                pin.tree
-            )));
-        }
+        let mut known = Known::of(state, &roots, &self.sealed.trust)?;
         let is_published = |pin: &Pin| {
             let step = roots.step(pin.number);
-            Ok(step.is_ok_and(|step| step.digest == pin.digest))
+            let is_it = step.as_ref().is_ok_and(|step| step.digest == pin.digest);
+            Ok(is_valid(step)? && is_it)
         };
         let reader = state.map(|state| state.entries(is_published)).transpose()?.flatten();
         let reader =
             reader.filter(|reader| reader.pin().is_some_and(|pin| pin.tree == keys.tree()));
-        let known = reader.as_ref().and_then(StateReader::pin);
-        let pin = match (pin, known) {
-            (Some(pin), Some(known)) if known.number > pin.number => Some(known.clone()),
-            (pin, _) => pin,
-        };
+        if let Some(own) = reader.as_ref().and_then(StateReader::pin)
+            && known.seen.iter().any(|pin| pin.number < own.number)
+        {
+            known.seen.push(own.clone());
+        }
         let numbers = roots.numbers()?;
         if numbers.is_empty() {
-            return match &pin {
-                Some(pin) if pin.number == 0 => Ok(self.first()?),
+            return match known.last() {
                 Some(pin) => Err(refused(format!(
-                    "generation {}, which this machine has seen, is gone",
+                    "generation {}, which this machine has seen, is gone; if nothing of the tree is \
+                     left, remove the rest, and --allow-rollback begins a new one",
                     pin.number
                 ))),
+                None if !known.seen.is_empty() => Ok(self.first()?),
                 None if self.sealed.dry_run || self.began.get() => Ok(self.first()?),
                 None => Err(refused(
                     "it has a marker of a sealed tree and no generation, and this machine did not \
@@ -121,8 +121,26 @@ impl Writer<'_> {
                 )),
             };
         }
-        let pin = pin.filter(|pin| pin.number > 0);
-        self.newest(&roots, &numbers, pin.as_ref(), reader)
+        let is_replaced = known.replaced.is_some();
+        match self.newest(&roots, &numbers, &known, state, reader) {
+            Err(error) if self.sealed.trust.rollback && !says_nothing(&error) => {
+                let base = self.newest(&roots, &numbers, &known.without_seen(), None, None)?;
+                self.go_back(base, &known, state)
+            }
+            Ok(base) if is_replaced => self.go_back(base, &known, state),
+            base => base,
+        }
+    }
+
+    /// Takes an older generation, or another tree, than this machine has seen.
+    fn go_back(&self, base: Base, known: &Known, state: Option<&State>) -> Result<Base, FileError> {
+        let newest = base.opened.as_ref().ok_or_else(|| refused(CAN_NOT_READ))?;
+        let pin = known.taken_back(newest)?;
+        known.tell(self.sealed, newest);
+        if let Some(state) = state.filter(|_| !self.sealed.dry_run) {
+            state.keep_pin(&pin, true)?;
+        }
+        Ok(Base { signers: pin.signers, revoked: pin.revoked, ..base })
     }
 
     fn first(&self) -> Result<Base, FileError> {
@@ -150,21 +168,19 @@ impl Writer<'_> {
         &self,
         roots: &Roots<'_>,
         numbers: &[u64],
-        pin: Option<&Pin>,
+        known: &Known,
+        machine: Option<&State>,
         state: Option<StateReader>,
     ) -> Result<Base, FileError> {
-        let from = pin.map_or(1, |pin| pin.number);
-        let last = roots.last(numbers, from).ok_or_else(|| {
-            refused(format!("the root of generation {from} is missing: the tree was rolled back"))
-        })?;
-        let mut skipped = Vec::new();
-        let mut number = last;
+        let from = known.last().map_or(1, |pin| pin.number);
+        let last = roots.last(numbers, from).ok_or_else(|| missing(from, known))?;
+        let (mut skipped, mut number) = (Vec::new(), last);
         let newest = loop {
             let bytes = roots.bytes(number)?;
             match step(&bytes, number) {
-                Ok(step) if self.may_be_root(roots, &step, pin)? => break step,
+                Ok(step) if self.may_be_root(roots, &step, known.last())? => break step,
                 _ if number > from => {
-                    skipped.insert(0, (number, Sha256::digest(&bytes).into()));
+                    skipped.push((number, Sha256::digest(&bytes).into()));
                     number -= 1;
                 }
                 Ok(_) if self.sealed.wrap.is_some() => return Err(refused(CAN_NOT_READ)),
@@ -172,13 +188,26 @@ impl Writer<'_> {
                 Err(_) => return Err(no_root(number)),
             }
         };
-        let is_own = state
-            .as_ref()
-            .and_then(StateReader::pin)
-            .is_some_and(|pin| pin.digest == newest.digest);
+        if skipped.len() > MOST_SKIPPED {
+            return Err(refused(format!(
+                "{} files after `{}` are no valid roots, and a generation can pass over {MOST_SKIPPED}: \
+                 the store has added them; remove `{}` and those after it",
+                skipped.len(),
+                root_path(number),
+                root_path(number + 1)
+            )));
+        }
+        skipped.reverse();
+        let noted = state.as_ref().and_then(StateReader::pin);
+        let same = machine.map(|it| it.same(newest.digest)).transpose()?.flatten();
+        let is_own =
+            noted.is_some_and(|noted| noted.digest == newest.digest || same == Some(noted.digest));
         let reads = self.sealed.wrap.is_none() || !is_own && roots.open(number).is_ok();
         if reads {
-            let opened = roots.trusted(number, pin, &self.sealed.trust)?;
+            let opened = roots.trusted(number, known, &self.sealed.trust)?;
+            roots.refuse_gap_after(&opened, numbers, last, &self.sealed.trust)?;
+            // Cleaning, or a change of signers, leaves the index as it is.
+            let is_own = is_own || noted.is_some_and(|noted| has_index_of(roots, noted, &opened));
             return Ok(Base {
                 claim: Some((opened.claim.clone(), opened.digest)),
                 skipped,
@@ -197,9 +226,19 @@ impl Writer<'_> {
         else {
             return Err(refused(CAN_NOT_READ));
         };
-        let Written { pin, border, padding } = &written;
-        self.continues(roots, &newest, pin)?;
-        let is_whole = newest.claim.kept.as_ref().is_none_or(|kept| kept.contains(pin.number));
+        let Written { pin: noted, border, padding } = &written;
+        // This machine may itself have made roots since, which change who signs.
+        let pin = known.last().filter(|pin| pin.number > noted.number).unwrap_or(noted);
+        let is_own = self.continues(roots, &newest, pin)? && *pin == *noted || is_own;
+        roots.refuse_gap(numbers, last, &self.sealed.trust, |number| {
+            let chain = roots.step(number).ok().and_then(|step| step.chain);
+            chain.is_some_and(|chain| pin.signers.iter().any(|signer| signer.chain == chain))
+        })?;
+        let kept = newest.claim.kept.as_ref();
+        let is_whole = is_own || kept.is_none_or(|kept| kept.contains(noted.number));
+        // What a key sealed that was replaced since is sealed anew.
+        let key = roots.step(noted.number)?.claim.key;
+        let is_whole = is_whole && !newest.claim.retired.contains(&key);
         Ok(Base {
             retired: newest.claim.retired.clone(),
             claim: Some((newest.claim, newest.digest)),
@@ -239,13 +278,14 @@ impl Writer<'_> {
         }
     }
 
-    /// Checks that the newest root follows the one that this writer made, all without a key.
-    fn continues(&self, roots: &Roots<'_>, newest: &Step, pin: &Pin) -> Result<(), FileError> {
-        let mut at = newest.clone();
+    /// Checks that the newest root follows the one that this writer made, all without a key. Returns
+    /// whether it has the same index: its signers say that only cleaning came between.
+    fn continues(&self, roots: &Roots<'_>, newest: &Step, pin: &Pin) -> Result<bool, FileError> {
+        let (mut at, mut is_same) = (newest.clone(), true);
         loop {
             if at.claim.number == pin.number {
                 return match at.digest == pin.digest {
-                    true => Ok(()),
+                    true => Ok(is_same),
                     false => Err(refused(format!(
                         "the root of generation {} is another than this machine made",
                         pin.number
@@ -262,28 +302,42 @@ impl Writer<'_> {
                     at.claim.number
                 )));
             }
+            is_same &= at.claim.kept.is_some_and(|kept| kept.until == at.claim.number);
             at = before;
         }
     }
+}
+
+/// Returns whether a generation has the index of one that this machine has made.
+fn has_index_of(roots: &Roots<'_>, noted: &Pin, opened: &Generation) -> bool {
+    let made = roots.open(noted.number);
+    made.is_ok_and(|it| it.digest == noted.digest && it.body.nodes == opened.body.nodes)
 }
 
 /// Returns whether a root could be read; false if its content is wrong.
 ///
 /// # Errors
 /// When it could not be read, which says nothing about its content.
-fn is_valid<T>(read: Result<T, FileError>) -> Result<bool, FileError> {
-    use FileError::{Engine, Interrupted, NoEngine, Place, System};
+pub(super) fn is_valid<T>(read: Result<T, FileError>) -> Result<bool, FileError> {
     match read {
         Ok(_) => Ok(true),
-        Err(
-            error @ (Interrupted
+        Err(error) if says_nothing(&error) => Err(error),
+        Err(_) => Ok(false),
+    }
+}
+
+/// Returns whether an error comes from elsewhere than the content of what was read.
+pub(super) fn says_nothing(error: &FileError) -> bool {
+    use FileError::{Engine, Interrupted, Memory, NoEngine, Place, System};
+    matches!(
+        error,
+        Interrupted
             | System { .. }
             | Engine(_)
             | NoEngine { .. }
-            | Place(Fault::Failed(_) | Fault::Changed)),
-        ) => Err(error),
-        Err(_) => Ok(false),
-    }
+            | Memory { .. }
+            | Place(Fault::Failed(_) | Fault::Changed)
+    )
 }
 
 fn no_root(number: u64) -> FileError {
@@ -291,4 +345,5 @@ fn no_root(number: u64) -> FileError {
 }
 
 const CAN_NOT_READ: &str = "this machine has no state of the tree and can't read it: give what opens it \
-                            (--identity or --key), or seal the whole source into a new place";
+                            (--identity or --key); a tree that is signed also takes a key that may sign \
+                            it; or seal the whole source into a new place";

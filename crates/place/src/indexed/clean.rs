@@ -1,31 +1,32 @@
 //! Removes what no kept generation needs.
 
-use std::collections::HashSet;
 use std::path::Path;
 
-use evener_format::index::{Kept, KeyId, Kind, StorageName};
+use evener_format::index::{Kept, KeyId, MOST_FILE, StorageName};
 use serde::Serialize;
 
 use super::at_work::{self, AtWork};
+use super::base::{is_valid, says_nothing};
 use super::depot::{Depot, refused};
 use super::keys::Keys;
+use super::needs::Needs;
 use super::origin::fault_of;
 use super::reader::snapshot;
-use super::roots::{Generation, Roots, Step};
-use super::snapshot::{Part, Snapshot};
+use super::roots::{Generation, Roots, Step, root_path};
+use super::snapshot::Snapshot;
 use super::state::State;
 use super::succession::{NewRoot, Signing, now};
-use super::wanted::Wanted;
 use super::writer::SealedOptions;
 use crate::place::{Entry, Store};
-use crate::{FileError, RunSettings};
+use crate::{Fault, FileError, RunSettings};
 
 /// What cleaning keeps.
 #[derive(Clone, Debug, Default)]
 pub struct CleanOptions {
-    /// The number of generations, with the newest; at least 1.
+    /// The number of snapshots, with the newest; at least 1. Generations with the same content, such
+    /// as those that cleaning makes, are one snapshot.
     pub keep: u64,
-    /// Also keep those made in this many seconds before now.
+    /// Also keep snapshots made in this many seconds before now.
     pub keep_within: Option<u64>,
     /// Writers that are no more, by the names of their files in `writers/`.
     pub abandon: Vec<String>,
@@ -71,7 +72,11 @@ pub fn clean(
     for writer in options.abandon.iter().filter(|_| !options.dry_run) {
         at_work::abandon(&depot, writer)?;
     }
-    let mut cleaning = Cleaning { depot, newest: &newest, cleaned: Cleaned::default() };
+    let state = sealed.place_state();
+    if let Some(state) = state.as_ref().filter(|_| !options.dry_run) {
+        at_work::forget_dead(&depot, state)?;
+    }
+    let mut cleaning = Cleaning { depot, state, newest: &newest, cleaned: Cleaned::default() };
     let kept = cleaning.choose(options)?;
     let needed = cleaning.needed(&kept, sealed)?;
     let time = cleaning.time(options)?;
@@ -97,15 +102,9 @@ pub fn clean(
 
 struct Cleaning<'a> {
     depot: Depot<'a>,
+    state: Option<State>,
     newest: &'a Snapshot<'a>,
     cleaned: Cleaned,
-}
-
-/// The files that kept generations need.
-#[derive(Default)]
-struct Needed {
-    files: HashSet<StorageName>,
-    keys: HashSet<KeyId>,
 }
 
 impl Cleaning<'_> {
@@ -113,21 +112,25 @@ impl Cleaning<'_> {
     fn choose(&mut self, options: &CleanOptions) -> Result<Vec<Generation>, FileError> {
         let Snapshot { keys, generation: newest, .. } = self.newest;
         let roots = Roots { depot: &self.depot, keys };
-        let mut kept = Vec::new();
+        let mut snapshots: Vec<Vec<Generation>> = Vec::new();
         let mut step = Step::of(newest);
         loop {
             let number = step.claim.number;
             let is_whole = newest.claim.kept.as_ref().is_none_or(|it| it.contains(number));
-            if is_whole {
-                let generation = roots.open(number)?;
+            let is_enough = snapshots.len() as u64 >= options.keep.max(1);
+            let may_go = is_enough && options.keep_within.is_none();
+            if is_whole && may_go && self.lacks_key(&step) {
+                self.cleaned.removed.push(number);
+            } else if is_whole {
+                let generation = self.open(&roots, &step, snapshots.len())?;
                 if generation.digest != step.digest {
                     return Err(refused("a root was exchanged while it was read"));
                 }
-                let age = now().saturating_sub(generation.body.time);
-                let is_young = options.keep_within.is_some_and(|within| age <= within as i64);
-                match (kept.len() as u64) < options.keep.max(1) || is_young {
-                    true => kept.push(generation),
-                    false => self.cleaned.removed.push(number),
+                // Cleaning and a change of signers make generations with the content of the last one.
+                let same = |it: &&mut Vec<Generation>| it[0].body.nodes == generation.body.nodes;
+                match snapshots.last_mut().filter(same) {
+                    Some(snapshot) => snapshot.push(generation),
+                    None => snapshots.push(vec![generation]),
                 }
             }
             if step.claim.before.is_none() {
@@ -135,46 +138,50 @@ impl Cleaning<'_> {
             }
             step = roots.predecessor(&step)?;
         }
+        let (mut kept, mut left) = (Vec::new(), options.keep.max(1));
+        for snapshot in snapshots {
+            let made = snapshot.last().map_or(0, |it| it.body.time);
+            let age = now().saturating_sub(made);
+            let is_young = options.keep_within.is_some_and(|within| age <= within as i64);
+            match left > 0 || is_young {
+                true => kept.extend(snapshot),
+                false => self.cleaned.removed.extend(snapshot.iter().map(|it| it.claim.number)),
+            }
+            left = left.saturating_sub(1);
+        }
         self.cleaned.removed.sort_unstable();
         self.cleaned.kept = kept.iter().rev().map(|it| it.claim.number).collect();
         Ok(kept)
     }
 
+    /// Returns whether a generation is under a key that is not here.
+    fn lacks_key(&self, step: &Step) -> bool {
+        let key = self.newest.keys.get(&self.depot, step.claim.key);
+        key.is_err_and(|error| !says_nothing(&error))
+    }
+
+    /// Opens a generation. It may be under another key than the newest one.
+    fn open(&self, roots: &Roots<'_>, step: &Step, newer: usize) -> Result<Generation, FileError> {
+        let (number, key) = (step.claim.number, step.claim.key);
+        match self.newest.keys.get(&self.depot, key) {
+            Err(error) if newer > 0 && !says_nothing(&error) => Err(refused(format!(
+                "generation {number} is under another key: give that too, or remove the generation \
+                 with --keep {newer} ({error})"
+            ))),
+            _ => roots.open(number),
+        }
+    }
+
     /// Reads the kept generations whole.
-    fn needed(&self, kept: &[Generation], sealed: &SealedOptions) -> Result<Needed, FileError> {
-        let mut needed = Needed::default();
-        let mut seen: HashSet<[u8; 32]> = HashSet::new();
-        for number in self.roots_of_keys()? {
-            needed.keys.insert(number);
-        }
-        for generation in kept {
-            let keys = Keys::new(self.newest.keys.tree(), &sealed.keychain)?;
-            let number = generation.claim.number;
-            let snapshot = Snapshot { depot: self.depot, keys, generation: generation.clone() };
-            let nodes = &snapshot.generation.body.nodes;
-            needed.files.extend(nodes.iter().map(|node| node.name));
-            let mut blocks = HashSet::new();
-            for part in snapshot.parts(Wanted::default()).without(&seen) {
-                let part = part.map_err(|damage| {
-                    refused(format!(
-                        "generation {number} can't be read whole, so nothing is removed: {}",
-                        fault_of(&damage)
-                    ))
-                })?;
-                let Part::Block(reference, _, block) = part else { continue };
-                needed.files.insert(reference.name);
-                needed.keys.insert(reference.key.id());
-                needed.keys.extend(block.keys.iter().map(|key| key.id()));
-                for (_, entry) in &block.entries {
-                    if let Kind::File(content) = &entry.kind {
-                        needed.files.insert(content.name);
-                    }
-                }
-                blocks.insert(reference.digest);
-            }
-            // Blocks that were passed over are named by generations that were read before.
-            seen.extend(blocks);
-        }
+    fn needed(&self, kept: &[Generation], sealed: &SealedOptions) -> Result<Needs, FileError> {
+        let keys = Keys::new(self.newest.keys.tree(), &sealed.keychain)?;
+        let mut needed = Needs::of(self.depot, keys, kept, |number, damage| {
+            Err(refused(format!(
+                "generation {number} can't be read whole, so nothing is removed: {}",
+                fault_of(&damage)
+            )))
+        })?;
+        needed.keys.extend(self.roots_of_keys()?);
         Ok(needed)
     }
 
@@ -182,7 +189,15 @@ impl Cleaning<'_> {
     fn roots_of_keys(&self) -> Result<Vec<KeyId>, FileError> {
         let roots = Roots { depot: &self.depot, keys: &self.newest.keys };
         let numbers = roots.numbers()?;
-        Ok(numbers.into_iter().filter_map(|it| Some(roots.step(it).ok()?.claim.key)).collect())
+        let mut keys = Vec::new();
+        for number in numbers {
+            match roots.step(number) {
+                Ok(step) => keys.push(step.claim.key),
+                // A file that is no root needs no key.
+                failed => drop(is_valid(failed)?),
+            }
+        }
+        Ok(keys)
     }
 
     /// The time by the clock of the place.
@@ -190,20 +205,43 @@ impl Cleaning<'_> {
         if options.dry_run {
             return Ok(now());
         }
-        Ok(AtWork::make(&self.depot)?.time)
+        let at_work = AtWork::make(&self.depot, self.state.as_ref());
+        Ok(at_work.map_err(|error| self.needs_room(error))?.time)
+    }
+
+    /// Says how much a full disk lacks.
+    fn needs_room(&self, error: FileError) -> FileError {
+        let number = self.newest.generation.claim.number;
+        match error {
+            FileError::Place(Fault::Failed(reason)) if reason.contains(FULL) => {
+                let root = self.depot.read(&root_path(number), MOST_FILE).ok().flatten();
+                let room = root.map_or(0, |root| root.len() / 1024) + 16;
+                let reason = format!(
+                    "{reason}; cleaning writes a new root before it removes anything: make {room} \
+                     KiB of room on this disk"
+                );
+                Fault::Failed(reason).into()
+            }
+            error => error,
+        }
     }
 
     /// The time before which files may go.
     fn cutoff(&mut self, time: i64) -> Result<i64, FileError> {
-        let writers = at_work::all(&self.depot)?;
+        let mut writers = at_work::all(&self.depot)?;
+        if let Some(state) = &self.state {
+            let dead = state.dead_writers()?;
+            writers.retain(|it| !dead.iter().any(|(name, _)| *name == it.name));
+        }
         let age = |writer: &at_work::FoundWriter| time.saturating_sub(writer.time);
         self.cleaned.writers = writers.iter().map(|it| (it.name.clone(), age(it))).collect();
         let oldest = writers.first().map_or(i64::MAX, |writer| writer.time);
-        Ok(oldest.min(time.saturating_sub(DAY)))
+        // The place may say of this run's file what it likes.
+        Ok(oldest.min(time.min(now()).saturating_sub(DAY)))
     }
 
     /// The files that nobody needs, and their lengths.
-    fn garbage(&mut self, needed: &Needed, cutoff: i64) -> Result<Vec<(String, u64)>, FileError> {
+    fn garbage(&mut self, needed: &Needs, cutoff: i64) -> Result<Vec<(String, u64)>, FileError> {
         let mut garbage = Vec::new();
         for directory in 0..=u8::MAX {
             let directory = format!("data/{directory:02x}");
@@ -240,11 +278,12 @@ impl Cleaning<'_> {
         sealed: &SealedOptions,
     ) -> Result<(), FileError> {
         let Snapshot { keys, generation: newest, .. } = self.newest;
-        let state = sealed.state.as_ref().map(|(all, place)| State::of(all, place));
+        let state = self.state.as_ref();
         let signing = match newest.body.signers.is_empty() {
             true => None,
             false => Some(
-                Signing::of(state.as_ref(), sealed.signer.as_ref())?.among(&newest.body.signers)?,
+                Signing::of(state, sealed.signer.as_ref(), Some(keys.tree()))?
+                    .among(&newest.body.signers)?,
             ),
         };
         let mut root = NewRoot::after(newest, Vec::new());
@@ -253,7 +292,8 @@ impl Cleaning<'_> {
         root.claim.cutoff = cutoff.max(root.claim.cutoff);
         root.claim.kept = Some(Kept { until, generations });
         let key = keys.get(&self.depot, newest.claim.key)?;
-        let pin = root.publish(&self.depot, &key, signing.as_ref(), state.as_ref())?;
+        let pin = root.publish(&self.depot, &key, signing.as_ref(), state);
+        let pin = pin.map_err(|error| self.needs_room(error))?;
         self.cleaned.generation = Some(pin.number);
         self.cleaned.kept.push(pin.number);
         Ok(())
@@ -263,6 +303,9 @@ impl Cleaning<'_> {
 fn name_of(entry: &Entry) -> Option<&str> {
     Path::new(entry.name.path()).file_name()?.to_str()
 }
+
+/// The system's message for a full disk.
+const FULL: &str = "No space left";
 
 /// Files that are younger are spared, in seconds.
 const DAY: i64 = 24 * 60 * 60;

@@ -10,12 +10,14 @@ use evener_format::index::{Entry, EntryPath, Kind};
 use serde::Serialize;
 
 use super::depot::refused;
+use super::list::is_below;
 use super::origin::fault_of;
 use super::reader::{At, snapshot, wanted};
 use super::sealing::entry_of;
 use super::snapshot::{Part, Snapshot};
 use super::writer::SealedOptions;
 use crate::place::{self, Origin};
+use crate::selection::Watch;
 use crate::{FileError, RunSettings, Selection};
 
 /// A difference between two states of a tree.
@@ -74,14 +76,24 @@ pub fn diff(
     each: &mut dyn FnMut(Difference) -> bool,
 ) -> Result<(), FileError> {
     let (before, _) = snapshot(origin, run, sealed)?;
+    let watch = selection.watch();
     match later {
         Later::Generation(at) => {
             let sealed = SealedOptions { at, ..sealed.clone() };
             let (after, _) = snapshot(origin, run, &sealed)?;
             let common = common(&before, &after)?;
-            let (before, after) =
+            let (old, new) =
                 (lines(&before, selection, &common), lines(&after, selection, &common));
-            compare(before, after, selection, true, each)
+            if compare(old, new, selection, &watch, true, each)? {
+                for (path, error) in watch.missing(None) {
+                    // Both may have it in the blocks that they share.
+                    let path = path.as_os_str().as_bytes();
+                    if before.find(path)?.is_none() && after.find(path)?.is_none() {
+                        return Err(missing(path, &error));
+                    }
+                }
+            }
+            Ok(())
         }
         Later::Place(place) => {
             if !place.abilities().is_sorted() {
@@ -89,9 +101,17 @@ pub fn diff(
             }
             let none = HashSet::new();
             let before = lines(&before, selection, &none);
-            compare(before, walk(place), selection, false, each)
+            let is_whole = compare(before, walk(place), selection, &watch, false, each)?;
+            match watch.missing(None).first().filter(|_| is_whole) {
+                Some((path, error)) => Err(missing(path.as_os_str().as_bytes(), error)),
+                None => Ok(()),
+            }
         }
     }
+}
+
+fn missing(path: &[u8], error: &FileError) -> FileError {
+    refused(format!("`{}`: {error}", evener_core::shown(std::ffi::OsStr::from_bytes(path))))
 }
 
 type Line = (EntryPath, Entry);
@@ -153,18 +173,19 @@ fn line_of(entry: &place::Entry) -> Option<Line> {
     Some((path, entry))
 }
 
-/// Walks two states side by side.
+/// Walks two states side by side. Returns false if `each` has stopped it.
 fn compare(
     before: impl Iterator<Item = Result<Line, FileError>>,
     after: impl Iterator<Item = Result<Line, FileError>>,
     selection: &Selection,
+    watch: &Watch<'_>,
     are_sealed: bool,
     each: &mut dyn FnMut(Difference) -> bool,
-) -> Result<(), FileError> {
+) -> Result<bool, FileError> {
     let (mut before, mut after) = (before.peekable(), after.peekable());
     loop {
         let order = match (before.peek(), after.peek()) {
-            (None, None) => return Ok(()),
+            (None, None) => return Ok(true),
             (Some(Err(error)), _) | (_, Some(Err(error))) => return Err(error.clone()),
             (Some(Ok(_)), None) => Ordering::Less,
             (None, Some(Ok(_))) => Ordering::Greater,
@@ -172,13 +193,13 @@ fn compare(
         };
         let old = if order.is_le() { before.next().transpose()? } else { None };
         let new = if order.is_ge() { after.next().transpose()? } else { None };
-        let Some((at, _)) = old.as_ref().or(new.as_ref()) else { return Ok(()) };
+        let Some((at, _)) = old.as_ref().or(new.as_ref()) else { return Ok(true) };
         let path = PathBuf::from(OsString::from_vec(at.whole()));
         let (old, new) = (old.map(|(_, entry)| entry), new.map(|(_, entry)| entry));
         let is_directory = [&old, &new].iter().any(|it| is_directory(it.as_ref()));
         let is_selected = match is_directory {
-            true => selection.takes_directory(&path),
-            false => selection.takes_file(&path),
+            true => watch.takes_directory(&path) && is_below(&path, selection),
+            false => watch.takes_file(&path),
         };
         let change = change(old.as_ref(), new.as_ref(), are_sealed).filter(|_| is_selected);
         if let Some(change) = change {
@@ -188,7 +209,7 @@ fn compare(
             };
             let (bytes_before, bytes_after) = (size(old.as_ref()), size(new.as_ref()));
             if !each(Difference { path, change, bytes_before, bytes_after }) {
-                return Ok(());
+                return Ok(false);
             }
         }
     }

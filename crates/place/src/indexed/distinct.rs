@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 
-use evener_format::index::{Entry, Kind, StorageName};
+use evener_format::index::{Entry, Kind, Node, StorageName};
 
 /// Looks for names in `data/` that occur twice, in as many passes through the index as memory needs.
 /// Each pass looks at other names, which a random key chooses.
@@ -15,8 +15,9 @@ pub(super) struct Distinct {
 }
 
 impl Distinct {
-    /// For an index that should have so many entries.
-    pub(super) fn new(entries: u64) -> Distinct {
+    /// For an index that should have so many entries. It has no more than its nodes can hold.
+    pub(super) fn new(entries: u64, nodes: usize) -> Distinct {
+        let entries = entries.min(Node::MOST_ENTRIES.saturating_mul(nodes as u64));
         let passes = entries.div_ceil(AT_ONCE).max(1);
         Distinct { hasher: RandomState::new(), passes, pass: 0, seen: HashSet::new() }
     }
@@ -54,3 +55,15 @@ impl Distinct {
 
 /// The number of names that are kept at once, on average: 80 MB.
 const AT_ONCE: u64 = 1 << 21;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The root could ask for passes without an end.
+    #[test]
+    fn no_more_passes_are_made_than_nodes_can_need() {
+        assert_eq!(Distinct::new(u64::MAX, 1).passes, 16);
+        assert_eq!(Distinct::new(5, 1).passes, 1);
+    }
+}

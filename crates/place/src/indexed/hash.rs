@@ -8,8 +8,8 @@ use blake3::hazmat::{
 };
 
 /// The hash of a file so far. Whole subtrees of BLAKE3 are hashed as soon as their bytes are there.
-/// Bytes that fill no chunk (1 KiB), so fewer than that at each end of a part, wait for their
-/// neighbours.
+/// Bytes that fill no unit of 16 chunks (16 KiB), so fewer than that at each end of a part, wait for
+/// their neighbours: a processor hashes so many chunks at once.
 pub(super) struct TreeHash {
     /// The length of the file in bytes.
     length: u64,
@@ -39,36 +39,37 @@ impl TreeHash {
         if self.whole.is_some() {
             return self.whole;
         }
-        if self.length <= CHUNK {
+        if self.length <= UNIT {
             let bytes: Vec<u8> = std::mem::take(&mut self.loose).into_values().flatten().collect();
             let is_all = bytes.len() as u64 == self.length;
             return is_all.then(|| *blake3::hash(&bytes).as_bytes());
         }
-        let last = (self.length - 1) / CHUNK;
-        if !self.length.is_multiple_of(CHUNK) {
-            let rest = self.loose.range(last * CHUNK..).flat_map(|(_, bytes)| bytes);
-            let rest: Vec<u8> = rest.copied().collect();
-            if rest.len() as u64 != self.length % CHUNK {
-                return None;
-            }
-            self.insert(last, 1, value(&rest, last));
+        let begun = self.length - self.length % UNIT;
+        let rest = self.loose.range(begun..).flat_map(|(_, bytes)| bytes);
+        let rest: Vec<u8> = rest.copied().collect();
+        if rest.len() as u64 != self.length % UNIT {
+            return None;
         }
-        let left = left_of(last + 1);
-        let (left, right) = (self.combined(0, left)?, self.combined(left, last + 1 - left)?);
+        for (chunk, bytes) in (begun / CHUNK..).zip(rest.chunks(CHUNK as usize)) {
+            self.insert(chunk, 1, value(bytes, chunk));
+        }
+        let chunks = self.length.div_ceil(CHUNK);
+        let left = left_of(chunks);
+        let (left, right) = (self.combined(0, left)?, self.combined(left, chunks - left)?);
         Some(*merge_subtrees_root(&left, &right, Mode::Hash).as_bytes())
     }
 
-    /// Keeps bytes of one chunk, until all of it are there.
+    /// Keeps bytes of one unit, until all of it are there.
     fn wait(&mut self, bytes: Vec<u8>, offset: u64) {
         self.loose.insert(offset, bytes);
-        let chunk = offset / CHUNK;
-        let range = chunk * CHUNK..(chunk + 1) * CHUNK;
+        let start = offset - offset % UNIT;
+        let range = start..start + UNIT;
         let there: usize = self.loose.range(range.clone()).map(|(_, bytes)| bytes.len()).sum();
-        if there as u64 == CHUNK && self.length > CHUNK {
+        if there as u64 == UNIT && self.length > UNIT {
             let parts: Vec<u64> = self.loose.range(range).map(|(offset, _)| *offset).collect();
             let parts = parts.iter().filter_map(|offset| self.loose.remove(offset));
-            let bytes: Vec<u8> = parts.flatten().collect();
-            self.insert(chunk, 1, value(&bytes, chunk));
+            let bytes = parts.collect::<Vec<_>>().concat();
+            self.insert(start / CHUNK, UNIT / CHUNK, value(&bytes, start / CHUNK));
         }
     }
 
@@ -130,10 +131,8 @@ impl Part {
             return part;
         }
         let end = offset + bytes.len() as u64;
-        let from = offset.next_multiple_of(CHUNK).min(end);
-        let to = (end - end % CHUNK).max(from);
-        let is_small = length <= CHUNK;
-        let (from, to) = if is_small { (end, end) } else { (from, to) };
+        let from = offset.next_multiple_of(UNIT).min(end);
+        let to = (end - end % UNIT).max(from);
         let (before, rest) = bytes.split_at((from - offset) as usize);
         let (middle, after) = rest.split_at((to - from) as usize);
         part.wait(before, offset);
@@ -148,7 +147,7 @@ impl Part {
         }
     }
 
-    /// Hashes whole chunks.
+    /// Hashes whole units.
     fn hash(&mut self, mut bytes: &[u8], mut chunk: u64) {
         while !bytes.is_empty() {
             let left = bytes.len() as u64 / CHUNK;
@@ -165,10 +164,10 @@ fn left_of(chunks: u64) -> u64 {
     1 << (chunks - 1).ilog2()
 }
 
-/// The number of chunks of the largest subtree that begins at a chunk, and need not be the root.
+/// The number of chunks of the largest subtree that begins at a unit, and need not be the root.
 fn largest_at(chunk: u64) -> u64 {
     match chunk {
-        0 => 1,
+        0 => UNIT / CHUNK,
         chunk => 1 << chunk.trailing_zeros(),
     }
 }
@@ -178,6 +177,8 @@ fn value(bytes: &[u8], chunk: u64) -> ChainingValue {
 }
 
 const CHUNK: u64 = blake3::CHUNK_LEN as u64;
+/// As many bytes as processors hash at once.
+const UNIT: u64 = 16 * CHUNK;
 
 #[cfg(test)]
 mod tests {
@@ -188,7 +189,7 @@ mod tests {
     proptest! {
         #[test]
         fn parts_in_any_order_have_the_hash_of_the_whole(
-            length in prop_oneof![0_usize..3000, 0_usize..70_000],
+            length in prop_oneof![0_usize..40_000, 0_usize..300_000],
             cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
             order in any::<u64>(),
         ) {
@@ -208,10 +209,12 @@ mod tests {
 
     #[test]
     fn a_missing_part_is_noticed() {
-        let bytes = vec![7; 9000];
-        let mut hash = TreeHash::new(9000);
-        hash.take(Part::of(&bytes[..4000], 0, 9000));
-        hash.take(Part::of(&bytes[4001..], 4001, 9000));
-        assert_eq!(hash.finish(), None);
+        for length in [9000, 90_000] {
+            let bytes = vec![7; length];
+            let mut hash = TreeHash::new(length as u64);
+            hash.take(Part::of(&bytes[..4000], 0, length as u64));
+            hash.take(Part::of(&bytes[4001..], 4001, length as u64));
+            assert_eq!(hash.finish(), None);
+        }
     }
 }

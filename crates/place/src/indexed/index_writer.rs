@@ -9,9 +9,10 @@ use evener_format::index::{
 };
 use sha2::{Digest, Sha256};
 
+use super::assembler::Line;
 use super::depot::{Created, Depot, refused};
+use super::own::Own;
 use super::state::{Stamps, StateWriter};
-use super::writer::Own;
 use crate::FileError;
 use crate::place::Stamp;
 
@@ -112,6 +113,21 @@ impl<'a> IndexWriter<'a> {
             self.done.bytes += content.size;
         }
         Ok(())
+    }
+
+    /// Notes a file that was sealed for this generation, before its entry comes.
+    pub(super) fn note(&mut self, line: &Line) -> Result<(), FileError> {
+        let (Kind::File(content), Some(state)) = (&line.entry.kind, &mut self.state) else {
+            return Ok(());
+        };
+        if content.generation != self.settings.generation {
+            return Ok(());
+        }
+        let (last, open) = (self.last.as_ref(), self.block.first());
+        let is_in_block = |path: &EntryPath| {
+            last.is_some_and(|last| path <= last) && open.is_none_or(|first| path < first)
+        };
+        state.note(line, is_in_block)
     }
 
     /// Ends the index.

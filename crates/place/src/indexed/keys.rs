@@ -1,6 +1,6 @@
 //! The keys that open a sealed tree.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
@@ -8,6 +8,7 @@ use evener_core::{IgnorePoison, Key};
 use evener_format::index::{Commitment, KeyId, TreeId, TreeKeys};
 use evener_keys::{CobblestoneSuite, KeyFile, KeyMaterial, NoUnlock, Unlock};
 
+use super::base::says_nothing;
 use super::depot::{Depot, refused};
 use crate::FileError;
 
@@ -89,6 +90,8 @@ impl<'a> Keys<'a> {
             });
             match unwrapped {
                 Ok(keys) if keys.commitment().id() == key => return Ok(Arc::new(keys)),
+                // What could not be read may be the key.
+                _ if says_nothing(&cause) => {}
                 Ok(_) => cause = refused(format!("`{path}` holds another key than its name says")),
                 Err(error) => cause = error,
             }
@@ -99,17 +102,26 @@ impl<'a> Keys<'a> {
 
 /// The wrappings of a key, the last ones first.
 pub(super) fn wrappings(depot: &Depot<'_>, key: KeyId) -> Result<Vec<String>, FileError> {
-    let mut found = Vec::new();
+    Ok(all_wrappings(depot)?.remove(&key).unwrap_or_default())
+}
+
+/// The wrappings of all keys, the last ones of each first.
+pub(super) fn all_wrappings(depot: &Depot<'_>) -> Result<BTreeMap<KeyId, Vec<String>>, FileError> {
+    let mut found = BTreeMap::<KeyId, Vec<u64>>::new();
     for entry in depot.list("keys")? {
         let file = entry.name.path().file_name().and_then(|file| file.to_str());
         let parts = file.and_then(|file| file.split_once('.'));
-        let number = parts.filter(|(id, _)| KeyId::from_text(id) == Some(key));
-        if let Some(number) = number.and_then(|(_, number)| number.parse::<u64>().ok()) {
-            found.push(number);
+        if let Some((id, number)) = parts
+            && let (Some(id), Ok(number)) = (KeyId::from_text(id), number.parse())
+        {
+            found.entry(id).or_default().push(number);
         }
     }
-    found.sort_unstable();
-    Ok(found.into_iter().rev().map(|number| wrapping(key, number)).collect())
+    let paths = |(id, mut numbers): (KeyId, Vec<u64>)| {
+        numbers.sort_unstable();
+        (id, numbers.into_iter().rev().map(|number| wrapping(id, number)).collect())
+    };
+    Ok(found.into_iter().map(paths).collect())
 }
 
 /// The path of a wrapping.

@@ -70,7 +70,11 @@ pub fn list(
     let (snapshot, info) = snapshot(origin, run, sealed)?;
     let watch = selection.watch();
     let mut order = Order::default();
-    let fail = |path: PathBuf, error| Err(Failure { path, error });
+    let fail = |path: PathBuf, error| {
+        let is_root = path.as_os_str().is_empty();
+        let path = if is_root { origin.path().unwrap_or(Path::new("")).to_owned() } else { path };
+        Err(Failure { path, error })
+    };
     for line in snapshot.lines(of_depth(wanted(selection), depth, selection)) {
         let (path, entry) = match line {
             Err(damage) => {
@@ -149,7 +153,7 @@ fn of_depth(wanted: Wanted, depth: Depth, selection: &Selection) -> Wanted {
 }
 
 /// Returns whether a path is a selected one, or below it.
-fn is_below(path: &Path, selection: &Selection) -> bool {
+pub(super) fn is_below(path: &Path, selection: &Selection) -> bool {
     let mut paths = selection.paths().iter();
     selection.paths().is_empty() || paths.any(|above| path.starts_with(above))
 }

@@ -1,14 +1,16 @@
 //! Walks a source and the generation before side by side.
 
 use std::collections::HashMap;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use evener_format::index::{self, Entry as IndexEntry, EntryPath};
 
-use super::assembler::{Assembler, Line};
+use super::ahead::{Batch, walk_ahead};
+use super::assembler::{Assembler, Line, Slot};
 use super::old::{Notes, Old, OldLine, modified};
 use super::sealing::{Item, Sealing, entry_of};
 use super::writer::SealedOptions;
@@ -36,6 +38,8 @@ pub(super) struct Merge<'a> {
     sealed: &'a SealedOptions,
     selection: Watch<'a>,
     found: Found,
+    /// A time before the entries that come now were looked at.
+    time: SystemTime,
     /// The directory of the last entry.
     directory: Arc<[u8]>,
     /// The name that stands for a file's first one, where that is left out.
@@ -61,6 +65,7 @@ impl<'a> Merge<'a> {
             sealed,
             selection: options.selection.watch(),
             found: Found::default(),
+            time: SystemTime::UNIX_EPOCH,
             directory: [].into(),
             instead: HashMap::new(),
             tells_of_no_state: false,
@@ -70,29 +75,81 @@ impl<'a> Merge<'a> {
 
     /// Feeds the files that have changed, and gives all other entries to the index.
     pub(super) fn walk(&mut self, old: &mut Old<'_>, feed: &Feed<'_, Sealing<'_>>) {
+        let (origin, control) = (self.origin, self.notes.record.control());
+        walk_ahead(origin, control, |batches| self.merge(batches, old, feed));
+    }
+
+    fn merge(
+        &mut self,
+        batches: &mut dyn Iterator<Item = Batch>,
+        old: &mut Old<'_>,
+        feed: &Feed<'_, Sealing<'_>>,
+    ) {
         let (mut items, mut behind) = (Vec::new(), 0);
-        let mut entries = self.origin.walk();
-        let control = self.notes.record.control();
-        while !control.is_stopped() && !self.notes.assembler.has_failed() {
-            let Some(entry) = entries.next() else {
-                self.feed(&mut items, feed);
-                return;
-            };
-            match entry {
-                Ok(entry) => items.extend(self.entry(entry, old)),
-                Err(Fault::Entry { name, reason }) => self.unread(&name, reason, old),
-                Err(fault) => self.notes.record.failed(Path::new(""), fault.into()),
+        while !self.is_over() {
+            let Some(Batch { time, entries }) = batches.next() else { break };
+            self.time = time;
+            items.extend(self.heirs(self.notes.assembler.heirs(), old));
+            behind += entries.len();
+            for entry in entries {
+                match entry {
+                    Ok(entry) => items.extend(self.entry(entry, old)),
+                    Err(Fault::Entry { name, reason }) => self.unread(&name, reason, old),
+                    Err(fault) => self.notes.record.failed(Path::new(""), fault.into()),
+                }
             }
-            behind += 1;
-            if items.len() >= BATCH || behind == MOST_BEHIND {
+            let is_far_behind = behind >= MOST_BEHIND;
+            if items.len() >= BATCH || is_far_behind {
                 self.feed(&mut items, feed);
             }
-            if behind == MOST_BEHIND {
+            if is_far_behind {
                 feed.hold();
                 behind = 0;
             }
         }
-        feed.stop();
+        self.feed_heirs(&mut items, old, feed);
+        match self.is_over() {
+            true => feed.stop(),
+            false => self.feed(&mut items, feed),
+        }
+    }
+
+    /// Waits until every further name is in the index, or has to be sealed itself.
+    fn feed_heirs(
+        &mut self,
+        items: &mut Vec<Item>,
+        old: &mut Old<'_>,
+        feed: &Feed<'_, Sealing<'_>>,
+    ) {
+        if self.sealed.dry_run {
+            return;
+        }
+        while !self.is_over() && !feed.is_stopped() && self.notes.assembler.has_links() {
+            self.feed(items, feed);
+            feed.hold();
+            items.extend(self.heirs(self.notes.assembler.wait_for_heirs(), old));
+        }
+    }
+
+    /// What is to be done with further names of files that could not be sealed.
+    fn heirs(&mut self, heirs: Vec<(Slot, Line)>, old: &mut Old<'_>) -> Vec<Item> {
+        let item = |(slot, line): (Slot, Line)| {
+            let before = line.before.as_ref();
+            let before = before.and_then(|it| old.kept(line.directory.clone(), (**it).clone()));
+            let path = line.entry_path();
+            let name = PathBuf::from(OsString::from_vec(path.whole()));
+            let (entry, _) = super::origin::entry(name, line.entry);
+            let entry = Arc::new(Entry { kind: Kind::Object, ..entry });
+            Item { entry, path, slot, before: before.map(Arc::new), changes: 0 }
+        };
+        self.found.hard_links -= heirs.len() as u64;
+        self.notes.record.fed(heirs.len() as u64);
+        heirs.into_iter().map(item).collect()
+    }
+
+    /// Returns whether the run ends before the walk does.
+    fn is_over(&self) -> bool {
+        self.notes.record.control().is_stopped() || self.notes.assembler.has_failed()
     }
 
     fn feed(&self, items: &mut Vec<Item>, feed: &Feed<'_, Sealing<'_>>) {
@@ -114,6 +171,9 @@ impl<'a> Merge<'a> {
     pub(super) fn end(mut self, old: &mut Old<'_>) -> Found {
         if !self.notes.record.control().is_stopped() {
             old.end(&self.notes);
+            for path in self.notes.assembler.unkept() {
+                self.notes.unkept(&path);
+            }
             for reason in self.selection.notices(None) {
                 self.notes.record.notice(Path::new(""), reason);
             }
@@ -135,8 +195,8 @@ impl<'a> Merge<'a> {
         let before = old.find(&path, &self.notes);
         // A directory was returned before it was read.
         old.passed.unread.push(path.whole());
-        if let Some(line) = before {
-            self.notes.assembler.add(self.line(&path, line.entry, None));
+        if let Some(line) = before.and_then(|it| old.kept(path.directory.clone(), it.entry)) {
+            self.notes.assembler.add(line);
         }
     }
 
@@ -183,14 +243,22 @@ impl<'a> Merge<'a> {
                 index::Kind::Symlink(target.as_os_str().as_bytes().to_vec())
             }
         };
-        drop(old.find(&at, &self.notes));
-        let line = self.line(&at, entry_of(&at, &entry.metadata, kind), entry.stamp);
+        let before = old.find(&at, &self.notes).map(|before| before.entry);
+        let mut line = self.line(&at, entry_of(&at, &entry.metadata, kind), entry.stamp);
+        match (before, &line.entry.kind) {
+            (Some(before), index::Kind::Further(_)) => line.before = Some(Box::new(before)),
+            (Some(before), _) => old.replaced(&at, &before),
+            (None, _) => {}
+        }
         self.notes.assembler.add(line);
         None
     }
 
-    fn object(&mut self, entry: Entry, at: EntryPath, old: &mut Old<'_>) -> Option<Item> {
+    fn object(&mut self, mut entry: Entry, at: EntryPath, old: &mut Old<'_>) -> Option<Item> {
         self.notes.record.fed(1);
+        if self.is_fixed {
+            entry.stamp = old.source(&at, &self.notes);
+        }
         let before = old.find(&at, &self.notes);
         let stopped = old.find_stopped(&at, &self.notes);
         let carried = match self.unchanged(&entry, before.as_ref(), old) {
@@ -202,7 +270,10 @@ impl<'a> Merge<'a> {
         };
         if let Some((content, line)) = carried {
             let kind = index::Kind::File(content);
-            let stamp = entry.stamp.filter(is_settled);
+            if let Some(before) = before.as_ref().filter(|before| before.entry.kind != kind) {
+                old.replaced(&at, &before.entry);
+            }
+            let stamp = entry.stamp.filter(|stamp| self.is_settled(stamp));
             let mut carried = entry_of(&at, &entry.metadata, kind);
             if self.sealed.xattrs {
                 self.add_attributes(&mut carried, &entry, line);
@@ -213,15 +284,12 @@ impl<'a> Merge<'a> {
             self.notes.assembler.add(line);
             return None;
         }
-        // Content that was moved belongs to another entry now.
-        let is_its_own = |line: &OldLine| match &line.entry.kind {
-            index::Kind::File(content) => !old.moved.contains(&content.name),
-            _ => true,
-        };
-        let before = before.filter(is_its_own);
-        let before = before.map(|old| Arc::new(self.line(&at, old.entry, None)));
-        let mut entry = entry;
-        entry.stamp = entry.stamp.filter(is_settled);
+        if let Some(before) = before.as_ref().filter(|before| old.is_moved(&before.entry)) {
+            old.replaced(&at, &before.entry);
+        }
+        let before = before.and_then(|before| old.kept(at.directory.clone(), before.entry));
+        let before = before.map(Arc::new);
+        entry.stamp = entry.stamp.filter(|stamp| self.is_settled(stamp));
         let slot = self.notes.assembler.reserve();
         Some(Item { entry: Arc::new(entry), path: at, slot, before, changes: 0 })
     }
@@ -272,7 +340,7 @@ impl<'a> Merge<'a> {
         let is_known = match &before.stamp {
             // Size and time decide.
             None => true,
-            // A source without stamps is a tree that is sealed anew, and never changes.
+            // A tree that is sealed anew never changes, with or without stamps of its sources.
             Some(stamp) => *stamp == entry.stamp && (stamp.is_some() || self.is_fixed),
         };
         self.tells_of_no_state |= is_same && before.stamp.is_none();
@@ -303,17 +371,18 @@ impl<'a> Merge<'a> {
         EntryPath { directory: self.directory.clone(), name: name.to_vec() }
     }
 
-    fn line(&self, path: &EntryPath, entry: IndexEntry, stamp: Option<Stamp>) -> Line {
-        Line { directory: path.directory.clone(), entry, stamp }
+    /// Returns whether a file that was written to after the walk looked at it got another time of
+    /// change.
+    fn is_settled(&self, stamp: &Stamp) -> bool {
+        let walked = self.time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let (seconds, nanoseconds) = stamp.changed;
+        let changed = i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds);
+        walked.as_nanos() as i128 - changed > COARSEST_CLOCK
     }
-}
 
-/// Returns whether a file that is written to now gets another time of change.
-fn is_settled(stamp: &Stamp) -> bool {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let (seconds, nanoseconds) = stamp.changed;
-    let changed = i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds);
-    now.as_nanos() as i128 - changed > COARSEST_CLOCK
+    fn line(&self, path: &EntryPath, entry: IndexEntry, stamp: Option<Stamp>) -> Line {
+        Line { directory: path.directory.clone(), entry, stamp, kept: None, before: None }
+    }
 }
 
 /// The number of files in one task.
@@ -326,5 +395,5 @@ const MOST_BEHIND: usize = 1 << 10;
 /// The resolution of the times of change of local file systems, in nanoseconds, and some more.
 const COARSEST_CLOCK: i128 = 50_000_000;
 
-const NO_STATE: &str = "this machine has no state of the tree, so files count as unchanged whose size \
-                        and time are the same; --checksum compares their content";
+const NO_STATE: &str = "this machine has no state of the tree's newest generation, so files of the same \
+                        size and time count as unchanged; --checksum compares their content";

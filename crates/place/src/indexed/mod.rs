@@ -4,21 +4,30 @@
 //! index, which is encrypted and perhaps signed, says what they are. docs/design/formats.md has the
 //! format, docs/design/sealed-trees.md its reasons.
 
+mod ahead;
 mod assembler;
 mod at_work;
+mod attempt;
+mod audience;
 mod base;
 mod clean;
+mod commit;
 mod depot;
 mod diff;
 mod distinct;
+mod finished;
+mod firsts;
 mod hash;
 mod index_writer;
 mod keys;
+mod known;
 mod list;
 mod marker;
 mod merge;
+mod needs;
 mod old;
 mod origin;
+mod own;
 mod plain;
 mod quick;
 mod reader;
@@ -36,6 +45,7 @@ mod writer;
 pub use clean::{CleanOptions, Cleaned, clean};
 pub use diff::{Change, Difference, Later, diff};
 pub use keys::Keychain;
+pub use known::refuse_gone;
 pub use list::{Depth, ListedEntry, generations, list};
 pub use quick::verify_quickly;
 pub use reader::{At, GenerationInfo, is_sealed, open, open_files};
@@ -44,4 +54,4 @@ pub use roots::{RootDigest, Trust};
 pub use sample::verify_sample;
 pub use signers::{SignerChange, TreeSigner, change_signers, own_signer, signers};
 pub use succession::{Sign, Signer};
-pub use writer::{Sealed, SealedOptions, Wrap, rekey, seal};
+pub use writer::{OnAccepted, Sealed, SealedOptions, Wrap, rekey, seal};

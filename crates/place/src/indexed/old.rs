@@ -1,13 +1,16 @@
 //! The generation before a new one, and a run that was stopped, as a walk passes them.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::ffi::OsStr;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use evener_format::index::{self, Block, Entry as IndexEntry, EntryPath, StorageName};
 use sha2::{Digest, Sha256};
 
-use super::assembler::{Assembler, Line};
+use super::assembler::{Assembler, Kept, Line};
 use super::depot::refused;
 use super::snapshot::{Part, Parts, Snapshot};
 use super::state::{StatePart, StateReader};
@@ -24,6 +27,11 @@ pub(super) struct Notes<'a> {
 }
 
 impl Notes<'_> {
+    /// Reports a name that is left out since the content that it had is not found.
+    pub(super) fn unkept(&self, path: &[u8]) {
+        self.record.failed(Path::new(OsStr::from_bytes(path)), refused(UNKEPT));
+    }
+
     /// Has the index note a block or node of an earlier run.
     fn know(&self, plain: &[u8], reference: &index::Reference) {
         let digest = Sha256::digest(plain).into();
@@ -49,6 +57,8 @@ struct Stream<'s> {
     source: Source<'s>,
     /// True if they are those of the newest generation.
     is_newest: bool,
+    /// True if the next index may have the same blocks.
+    shares_blocks: bool,
     lines: VecDeque<OldLine>,
 }
 
@@ -62,6 +72,10 @@ enum Source<'s> {
 pub(super) struct Old<'s> {
     before: Stream<'s>,
     stopped: Stream<'s>,
+    /// The generation that is sealed anew, with the states of its sources.
+    sources: Stream<'s>,
+    /// Files that runs had finished when they were stopped.
+    finished: BTreeMap<EntryPath, OldLine>,
     /// Where each file of the state is; made when it is first needed.
     moves: Option<Moves>,
     /// The content of files that were moved.
@@ -71,7 +85,7 @@ pub(super) struct Old<'s> {
 
 impl<'s> Stream<'s> {
     fn of(source: Source<'s>, is_newest: bool) -> Stream<'s> {
-        Stream { source, is_newest, lines: VecDeque::new() }
+        Stream { source, is_newest, shares_blocks: true, lines: VecDeque::new() }
     }
 
     /// The entry with a path. Paths come in order; `pass` gets the entries between them.
@@ -95,7 +109,10 @@ impl<'s> Stream<'s> {
     fn fill(&mut self, notes: &Notes<'_>) -> bool {
         while self.lines.is_empty() {
             let read = match &mut self.source {
-                Source::State(state) => read_state(state, notes, &mut self.lines, self.is_newest),
+                Source::State(state) => {
+                    let notes = self.shares_blocks.then_some((notes, self.is_newest));
+                    read_state(state, notes, &mut self.lines)
+                }
                 Source::Index(parts) => read_index(parts, notes, &mut self.lines),
                 Source::Nothing => return false,
             };
@@ -120,13 +137,16 @@ impl<'s> Stream<'s> {
 
 impl<'s> Old<'s> {
     /// Reads the writer's own state if that is of the last generation, else that generation's index,
-    /// else a state that is older; and that of a run that was stopped.
+    /// else a state that is older; and those of runs that were stopped, the longest first.
     pub(super) fn new(
         state: Option<StateReader>,
         is_own: bool,
         snapshot: Option<&'s Snapshot<'s>>,
-        stopped: Option<StateReader>,
+        stopped: Vec<StateReader>,
+        sources: Option<StateReader>,
     ) -> Old<'s> {
+        let state_of =
+            |it: Option<StateReader>| it.map_or(Source::Nothing, |it| Source::State(Box::new(it)));
         let is_newest = is_own || snapshot.is_some();
         let before = match (state, snapshot) {
             (Some(state), _) if is_own => Source::State(Box::new(state)),
@@ -134,12 +154,14 @@ impl<'s> Old<'s> {
             (Some(state), None) => Source::State(Box::new(state)),
             (None, None) => Source::Nothing,
         };
+        let mut finished = BTreeMap::new();
+        stopped.iter().for_each(|stopped| stopped.add_finished(&mut finished));
+        let stopped = stopped.into_iter().next();
         Old {
             before: Stream::of(before, is_newest),
-            stopped: Stream::of(
-                stopped.map_or(Source::Nothing, |it| Source::State(Box::new(it))),
-                false,
-            ),
+            stopped: Stream::of(state_of(stopped), false),
+            sources: Stream { shares_blocks: false, ..Stream::of(state_of(sources), false) },
+            finished,
             moves: None,
             moved: HashSet::new(),
             passed: Passed::default(),
@@ -155,7 +177,13 @@ impl<'s> Old<'s> {
 
     /// The entry that a run made before it was stopped.
     pub(super) fn find_stopped(&mut self, path: &EntryPath, notes: &Notes<'_>) -> Option<OldLine> {
-        self.stopped.find(path, notes, drop)
+        let Old { stopped, finished, .. } = self;
+        stopped.find(path, notes, drop).or_else(|| finished.remove(path))
+    }
+
+    /// The state of the source of a file in a tree that is sealed anew.
+    pub(super) fn source(&mut self, path: &EntryPath, notes: &Notes<'_>) -> Option<Stamp> {
+        self.sources.find(path, notes, drop)?.stamp.flatten()
     }
 
     /// Counts the entries that follow: they are gone.
@@ -185,8 +213,37 @@ impl<'s> Old<'s> {
             && old.modified.is_some()
             && old.modified == modified(entry);
         let is_ahead = self.before.lines.front().is_none_or(|line| line.path <= path);
-        let is_gone = is_ahead || self.passed.gone.contains(&hash(&path));
-        (is_same && is_gone && self.moved.insert(content.name)).then_some(*content)
+        let fate = self.passed.fates.get_mut(&hash(&path));
+        let is_gone = is_ahead || fate.as_ref().is_some_and(|fate| **fate == Fate::Gone);
+        if !is_same || !is_gone || !self.moved.insert(content.name) {
+            return None;
+        }
+        if let Some(fate) = fate {
+            *fate = Fate::Moved;
+        }
+        Some(*content)
+    }
+
+    /// Notes that the source has something else now where the generation before has an entry.
+    pub(super) fn replaced(&mut self, path: &EntryPath, entry: &IndexEntry) {
+        let index::Kind::File(content) = &entry.kind else { return };
+        let is_moved = self.moved.contains(&content.name);
+        let fate = if is_moved { Fate::Moved } else { Fate::Replaced };
+        self.passed.fates.insert(hash(path), fate);
+    }
+
+    /// An entry as it is kept if its source can't be read. `None` if its content belongs to another
+    /// entry now.
+    pub(super) fn kept(&mut self, directory: Arc<[u8]>, entry: IndexEntry) -> Option<Line> {
+        match self.is_moved(&entry) {
+            true => None,
+            false => self.passed.kept(directory, entry, None),
+        }
+    }
+
+    /// Returns whether the content of an entry has a new name.
+    pub(super) fn is_moved(&self, entry: &IndexEntry) -> bool {
+        matches!(&entry.kind, index::Kind::File(content) if self.moved.contains(&content.name))
     }
 }
 
@@ -195,13 +252,45 @@ impl<'s> Old<'s> {
 pub(super) struct Passed {
     /// The number of those that are gone.
     pub(super) number: u64,
-    /// Hashes of the paths of files that are gone.
-    gone: HashSet<u64>,
+    /// What became of files that have no longer their content, by hashes of their paths.
+    fates: HashMap<u64, Fate>,
     /// Directories that could not be read.
     pub(super) unread: Vec<Vec<u8>>,
 }
 
+/// What became of a file of the generation before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    /// No entry has its content.
+    Gone,
+    /// Its content has a new name.
+    Moved,
+    /// Its content is not for new names.
+    Replaced,
+}
+
 impl Passed {
+    /// An entry that is kept as it was. `None` if it is a further name of a file that was moved.
+    fn kept(
+        &mut self,
+        directory: Arc<[u8]>,
+        entry: IndexEntry,
+        stamp: Option<Stamp>,
+    ) -> Option<Line> {
+        let mut line = Line { directory, entry, stamp, kept: None, before: None };
+        if let index::Kind::Further(first) = &line.entry.kind {
+            let fate = self.fates.get_mut(&hash(&EntryPath::of(first)));
+            let is_replaced = fate.is_some();
+            match fate {
+                Some(Fate::Moved) => return None,
+                Some(fate) => *fate = Fate::Replaced,
+                None => {}
+            }
+            line.kept = Some(Kept { is_replaced, is_told: false });
+        }
+        Some(line)
+    }
+
     /// Takes an entry that the walk has not found. Below a directory that could not be read, it stays
     /// as it was.
     fn take(&mut self, line: OldLine, moved: &HashSet<StorageName>, notes: &Notes<'_>) {
@@ -209,32 +298,37 @@ impl Passed {
         let is_moved =
             matches!(&entry.kind, index::Kind::File(content) if moved.contains(&content.name));
         if !is_moved && self.unread.iter().any(|above| is_below(&path.directory, above)) {
-            notes.assembler.add(Line { directory: path.directory, entry, stamp: stamp.flatten() });
+            match self.kept(path.directory.clone(), entry, stamp.flatten()) {
+                Some(line) => notes.assembler.add(line),
+                None => notes.unkept(&path.whole()),
+            }
             return;
         }
         self.number += u64::from(!is_moved);
         if matches!(entry.kind, index::Kind::File(_)) {
-            self.gone.insert(hash(&path));
+            let fate = if is_moved { Fate::Moved } else { Fate::Gone };
+            self.fates.insert(hash(&path), fate);
         }
     }
 }
 
 fn read_state(
     state: &mut StateReader,
-    notes: &Notes<'_>,
+    notes: Option<(&Notes<'_>, bool)>,
     lines: &mut VecDeque<OldLine>,
-    is_newest: bool,
 ) -> Result<bool, FileError> {
     match state.next()? {
         None => return Ok(false),
         Some(StatePart::Node(reference, plain)) => {
-            notes.know(&plain, &reference);
-            if is_newest {
-                notes.assembler.with_index(|index| index.know_node(&reference));
+            if let Some((notes, is_newest)) = notes {
+                notes.know(&plain, &reference);
+                if is_newest {
+                    notes.assembler.with_index(|index| index.know_node(&reference));
+                }
             }
         }
         Some(StatePart::Block { reference, plain, stamps, .. }) => {
-            notes.know(&plain, &reference);
+            notes.into_iter().for_each(|(notes, _)| notes.know(&plain, &reference));
             let block = Block::parse(&plain).map_err(|error| refused(error.to_string()))?;
             let has_attributes = state.begun.xattrs;
             let numbered = block.entries.into_iter().enumerate();
@@ -296,8 +390,11 @@ pub(super) fn modified(entry: &Entry) -> Option<index::Times> {
     Some((modified.0, modified.1 as u32))
 }
 
-fn hash(path: &EntryPath) -> u64 {
+pub(super) fn hash(path: &EntryPath) -> u64 {
     let mut hasher = DefaultHasher::new();
     (&path.directory, &path.name).hash(&mut hasher);
     hasher.finish()
 }
+
+const UNKEPT: &str = "it can't be read, and the content that it had as a hard link is not found, so it is \
+                      left out";

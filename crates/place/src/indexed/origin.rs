@@ -9,11 +9,12 @@ use std::sync::{Arc, Mutex};
 
 use evener_core::IgnorePoison;
 use evener_format::index::{self, Commitment, Content, EntryPath, Purpose};
-use evener_format::{Cobblestone, Recipe};
+use evener_format::{Cobblestone, Layout, Recipe};
 
 use super::depot::name_of;
 use super::distinct::Distinct;
 use super::hash::{Part, TreeHash};
+use super::reader::OF_INDEX;
 use super::snapshot::{Damage, Line, Snapshot};
 use super::wanted::Wanted;
 use crate::FileError;
@@ -100,6 +101,13 @@ impl Sealed<'_> {
         let most = if fits { first.len() } else { first.len().min(Cobblestone::HEADER_LENGTH) };
         SealedBlob::open(self.snapshot, content, Some(recipe), &mut first[..most])
     }
+
+    /// Opens an object of which any part may be read. Whoever reads all of it in order learns from
+    /// the last read if it is not the one that its entry names.
+    pub(super) fn open_in_order(&self, name: &Name) -> Result<SealedBlob, Fault> {
+        let (blob, _) = self.open_part(name, &mut [])?;
+        Ok(SealedBlob { in_order: blob.content.hash.map(InOrder::new), ..blob })
+    }
 }
 
 impl Recipes {
@@ -126,12 +134,12 @@ impl Origin for Sealed<'_> {
     }
 
     fn walk(&self) -> Box<dyn Iterator<Item = Result<Entry, Fault>> + Send + '_> {
-        let entries = self.snapshot.generation.body.entries;
+        let index::Body { entries, nodes, .. } = &self.snapshot.generation.body;
         Box::new(Walk {
             place: self,
             lines: Box::new(self.snapshot.lines(self.wanted.clone())),
             order: Order::default(),
-            distinct: self.is_verified.then(|| Distinct::new(entries)),
+            distinct: self.is_verified.then(|| Distinct::new(*entries, nodes.len())),
         })
     }
 
@@ -268,10 +276,14 @@ pub(super) fn entry(path: PathBuf, entry: index::Entry) -> (Entry, Option<Conten
 }
 
 /// The fault of a damaged part of an index.
-pub(super) fn fault_of(Damage { first, error }: &Damage) -> Fault {
+pub(super) fn fault_of(damage: &Damage) -> Fault {
+    let Damage { first, error, file, is_unread, removed } = damage;
     let name = Name::found(PathBuf::from(OsString::from_vec(first.whole())));
-    let reason = format!("the index is damaged from here on: {error}");
-    Fault::Entry { name, reason }
+    let damaged = || match is_unread {
+        true => format!("{OF_INDEX}can't be read from here on (its file is {file}): {error}"),
+        false => format!("{OF_INDEX}is damaged from here on: {error}"),
+    };
+    Fault::Entry { name, reason: removed.clone().unwrap_or_else(damaged) }
 }
 
 /// An open file of `data/`. It is the one that its entry names.
@@ -281,6 +293,52 @@ pub(super) struct SealedBlob {
     /// `None` where nobody decrypts.
     recipe: Option<Arc<Recipe>>,
     whole: Option<Whole>,
+    in_order: Option<InOrder>,
+}
+
+/// The hash of a file of which parts are read, for a reader that reads all of it in order.
+struct InOrder {
+    expected: [u8; 32],
+    read: Mutex<Prefix>,
+}
+
+/// What was read in order from the beginning.
+#[derive(Default)]
+struct Prefix {
+    header: Vec<u8>,
+    hash: blake3::Hasher,
+    length: u64,
+}
+
+impl InOrder {
+    fn new(expected: [u8; 32]) -> InOrder {
+        InOrder { expected, read: Mutex::default() }
+    }
+}
+
+impl Prefix {
+    /// Takes bytes that were read. Those at the beginning are read twice: first to find the recipe.
+    /// Returns the length of all that was read in order, with these bytes last.
+    fn take(&mut self, bytes: &[u8], at: u64) -> Option<u64> {
+        let header = Cobblestone::HEADER_LENGTH;
+        if at == 0 {
+            *self = Prefix::default();
+            self.header = bytes[..bytes.len().min(header)].to_vec();
+        } else if at == header as u64 && self.header.len() == header {
+            self.hash = blake3::Hasher::new();
+            self.hash.update(&self.header);
+            self.length = at;
+        } else if at < self.length {
+            // The same bytes may be others now.
+            *self = Prefix::default();
+        }
+        if at != self.length {
+            return None;
+        }
+        self.hash.update(bytes);
+        self.length += bytes.len() as u64;
+        Some(self.length)
+    }
 }
 
 /// The hash of a file that is read whole, in any order.
@@ -300,10 +358,19 @@ impl SealedBlob {
         let name = name_of(content.name);
         let (blob, read) =
             snapshot.depot.origin.open(&name, first).map_err(|fault| match fault {
-                Fault::Missing(_) => Fault::Failed(format!("its file {} is missing", content.name)),
+                Fault::Missing(_) => {
+                    let missing = || format!("its file {} is missing", content.name);
+                    Fault::Failed(snapshot.removed().unwrap_or_else(missing))
+                }
                 fault => fault,
             })?;
-        if content.offset != 0 || blob.length() != content.length {
+        if content.offset != 0 {
+            return Err(Fault::Failed(format!(
+                "its file {} holds other files too, which this version does not read",
+                content.name
+            )));
+        }
+        if blob.length() != content.length {
             return Err(Fault::Failed(format!(
                 "its file {} has {} bytes, not {}: it was cut, extended or exchanged",
                 content.name,
@@ -311,7 +378,7 @@ impl SealedBlob {
                 content.length
             )));
         }
-        let opened = SealedBlob { blob, content, recipe, whole: None };
+        let opened = SealedBlob { blob, content, recipe, whole: None, in_order: None };
         opened.check_bytes(&first[..read], 0)?;
         Ok((opened, read))
     }
@@ -353,6 +420,39 @@ impl SealedBlob {
         ))
     }
 
+    /// Compares the hash as soon as all of the plaintext was read in order; padding may follow.
+    fn check_order(&self, bytes: &[u8], at: u64) -> Result<(), Fault> {
+        let Some(InOrder { expected, read }) = &self.in_order else { return Ok(()) };
+        let mut read = read.lock().ignore_poison();
+        let Some(mut length) = read.take(bytes, at) else { return Ok(()) };
+        let plain = Layout::for_plaintext(&Cobblestone::GEOMETRY, self.content.size);
+        let plain = plain.map_or(self.content.length, |layout| layout.sealed_length());
+        if length + TAG < plain {
+            return Ok(());
+        }
+        let mut buffer = vec![0; (self.content.length - length).min(READ_AT_ONCE) as usize];
+        while length < self.content.length {
+            let more = (self.content.length - length).min(READ_AT_ONCE);
+            let bytes = &mut buffer[..more as usize];
+            self.blob.read_at(bytes, length)?;
+            read.hash.update(bytes);
+            length += more;
+        }
+        read.length = length;
+        match *read.hash.finalize().as_bytes() == *expected {
+            true => Ok(()),
+            false => Err(self.sealed_again()),
+        }
+    }
+
+    fn sealed_again(&self) -> Fault {
+        Fault::Failed(format!(
+            "its file {} is another one than the index names, with the same beginning and end: \
+             somebody who has its key sealed it again",
+            self.content.name
+        ))
+    }
+
     fn note(&self, bytes: &[u8], at: u64) {
         if let Some(whole) = &self.whole {
             // Before the lock: several workers hash at once.
@@ -386,13 +486,14 @@ impl Blob for SealedBlob {
     fn read_at(&self, buffer: &mut [u8], at: u64) -> Result<(), Fault> {
         self.blob.read_at(buffer, at)?;
         self.note(buffer, at);
-        self.check_bytes(buffer, at)
+        self.check_bytes(buffer, at)?;
+        self.check_order(buffer, at)
     }
 
     fn check(&self) -> Result<(), Fault> {
         self.blob.check()?;
         let Some(whole) = &self.whole else { return Ok(()) };
-        let (length, name) = (self.content.length, self.content.name);
+        let length = self.content.length;
         let mut read = whole.read.lock().ignore_poison();
         let (hash, bytes) = std::mem::replace(&mut *read, (TreeHash::new(length), 0));
         // After the failure of an engine, bytes were read twice, and perhaps two different ones.
@@ -401,10 +502,7 @@ impl Blob for SealedBlob {
         }
         match hash.finish() == Some(whole.expected) {
             true => Ok(()),
-            false => Err(Fault::Failed(format!(
-                "its file {name} is another one than the index names, with the same beginning and \
-                 end: somebody who has its key sealed it again"
-            ))),
+            false => Err(self.sealed_again()),
         }
     }
 
@@ -418,6 +516,9 @@ impl Blob for SealedBlob {
 }
 
 const READ_AT_ONCE: u64 = 1 << 20;
+
+/// The length of a chunk's tag, in bytes.
+const TAG: u64 = 16;
 
 /// Where a header has its commitment.
 pub(super) const COMMITMENT_AT: u64 = 24;

@@ -1,25 +1,28 @@
 //! Reads generations of a sealed tree.
 
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::thread;
 
-use evener_format::index::{Purpose, TreeId};
+use evener_format::index::{EntryPath, Kind, Purpose};
 use serde::Serialize;
 
+use super::base::says_nothing;
 use super::depot::{Depot, refused};
 use super::keys::Keys;
+use super::known::Known;
 use super::marker;
 use super::origin::Sealed as SealedOrigin;
-use super::roots::{Generation, Pin, Roots, Step};
+use super::roots::{Generation, Roots, Step};
 use super::snapshot::Snapshot;
-use super::state::State;
 use super::wanted::Wanted;
 use super::writer::SealedOptions;
 use crate::place::{Blob, Origin, Store, transfer};
 use crate::sealed_names::SealedNames;
 use crate::{
-    Failure, FileError, KeyRing, Name, Operation, OperationError, Report, RunSettings, SealedTree,
-    Selection, TransferOptions,
+    Control, Failure, FileError, KeyRing, Name, Operation, OperationError, Report, RunSettings,
+    SealedTree, Selection, TransferOptions,
 };
 
 /// Which generation is read.
@@ -92,15 +95,50 @@ pub fn open(
     if operation == Operation::Verify && options.selection.takes_everything() {
         source = source.verified();
     }
-    let done = transfer(operation, &ring, &source, store, run, &options);
+    let done = thread::scope(|scope| {
+        if run.control.wants_total() {
+            let measure = || tell_total(&snapshot, &options.selection, &run.control);
+            // If no thread can be started, the total stays unknown.
+            let _ = thread::Builder::new().spawn_scoped(scope, measure);
+        }
+        transfer(operation, &ring, &source, store, run, &options)
+    });
     let mut report = done.or_else(OperationError::into_report)?;
+    // The root has no name in the tree.
+    let output = store.and_then(Store::path).unwrap_or(&path);
+    for failure in report.failures.iter_mut().filter(|it| it.path.as_os_str().is_empty()) {
+        let is_of_index = failure.error.to_string().starts_with(OF_INDEX);
+        failure.path = if is_of_index { &path } else { output }.to_owned();
+    }
     report.sealed = Some(SealedTree::Read(info.clone()));
     Ok((report.into_result()?, info))
 }
 
-/// Opens files of a generation, each to be read at any place. Whoever holds the tree's keys could
-/// have changed them unseen: only [`open`] compares the whole of a signed tree's files with the
-/// index.
+/// Adds up the files that are selected. Of a damaged index there is no total.
+fn tell_total(snapshot: &Snapshot<'_>, selection: &Selection, control: &Control) {
+    let (mut files, mut bytes) = (0, 0);
+    for line in snapshot.lines(wanted(selection)) {
+        let Ok((directory, entry)) = line else { return };
+        if control.is_stopped() {
+            return;
+        }
+        let length = match entry.kind {
+            Kind::File(content) => content.length,
+            Kind::Further(_) => 0,
+            Kind::Directory | Kind::Symlink(_) => continue,
+        };
+        let path = EntryPath { directory, name: entry.name }.whole();
+        if selection.takes_file(Path::new(OsStr::from_bytes(&path))) {
+            files += 1;
+            bytes += length;
+        }
+    }
+    control.tell_total(files, bytes);
+}
+
+/// Opens files of a generation, each to be read at any place. In a signed tree, reading all of a
+/// file in order compares it with the index: the last read fails if somebody else who holds the
+/// tree's keys has changed the file. Parts of it could have been changed unseen.
 ///
 /// # Errors
 /// The generation's are those of [`open`], and it names the tree. Otherwise it names the file that
@@ -118,8 +156,8 @@ pub fn open_files(
     let open = |path: &PathBuf| {
         let opened = Name::new(path)
             .map_err(|error| refused(error.to_string()))
-            .and_then(|name| source.open_part(&name, &mut []).map_err(FileError::from));
-        let (blob, _) = opened.map_err(|error| Failure { path: root.join(path), error })?;
+            .and_then(|name| source.open_in_order(&name).map_err(FileError::from));
+        let blob = opened.map_err(|error| Failure { path: root.join(path), error })?;
         Ok(Box::new(blob) as Box<dyn Blob>)
     };
     Ok((paths.iter().map(open).collect::<Result<_, _>>()?, info))
@@ -132,48 +170,49 @@ pub(super) fn snapshot<'a>(
     sealed: &'a SealedOptions,
 ) -> Result<(Snapshot<'a>, GenerationInfo), FileError> {
     let depot = Depot { origin, store: None, run };
-    let tree = marker::read(&depot)?.ok_or_else(|| refused(NO_TREE))?;
+    let state = sealed.place_state();
+    let Some(tree) = marker::read(&depot)? else {
+        sealed.gone(state.as_ref())?;
+        return Err(refused(NO_TREE));
+    };
     let keys = Keys::new(tree, &sealed.keychain)?;
-    let state = sealed.state.as_ref().map(|(all, place)| State::of(all, place));
-    let pin = state.as_ref().map(State::pin).transpose()?.flatten();
-    let pin = pin.filter(|pin| pin.number > 0);
-    let pin = check_tree(pin, tree, sealed)?;
     let roots = Roots { depot: &depot, keys: &keys };
-    let newest = match (roots.newest(pin.as_ref(), &sealed.trust), sealed.at) {
-        (Err(_), _) if sealed.trust.rollback => roots.newest(None, &sealed.trust)?,
-        // Something that is no root may lie behind the one that is meant.
-        (Err(error), At::Number(number)) if pin.as_ref().is_none_or(|it| it.number <= number) => {
-            roots.trusted(number, pin.as_ref(), &sealed.trust).map_err(|_| error)?
+    let known = Known::of(state.as_ref(), &roots, &sealed.trust)?;
+    let (newest, taken_back) = match (roots.newest(&known, &sealed.trust), sealed.at) {
+        (Err(error), _) if sealed.trust.rollback && !says_nothing(&error) => {
+            let newest = roots.newest(&known.without_seen(), &sealed.trust)?;
+            let pin = known.taken_back(&newest)?;
+            (newest, Some(pin))
         }
-        (newest, _) => newest?,
+        // Something that is no root may lie behind the one that is meant, or other keys open that.
+        (Err(error), At::Number(number)) => {
+            let meant = match known.last() {
+                Some(pin) if pin.number > number => roots.known(number, pin, &sealed.trust),
+                _ if roots.is_passed(number, &known)? => return Err(error),
+                _ => roots.trusted(number, &known, &sealed.trust),
+            };
+            (meant.map_err(|_| error)?, None)
+        }
+        (newest, _) => (newest?, None),
     };
     let generation = match sealed.at {
         At::Newest => newest.clone(),
         at => earlier(&roots, &newest, at)?,
     };
+    let (numbers, last) = (roots.numbers()?, newest.claim.number);
+    if !matches!(sealed.at, At::Number(_)) {
+        roots.refuse_gap_after(&newest, &numbers, last, &sealed.trust)?;
+    }
+    let goes_back = taken_back.is_some() || known.replaced.is_some();
+    if goes_back {
+        known.tell(sealed, &newest);
+    }
     if let Some(state) = &state {
-        state.keep_pin(&newest.pin(), sealed.trust.rollback)?;
+        state.keep_pin(&taken_back.unwrap_or_else(|| newest.pin()), goes_back)?;
     }
-    let beyond = roots.numbers()?.into_iter().filter(|it| *it > newest.claim.number).collect();
-    let info = info_of(&generation, pin.is_none(), beyond);
+    let beyond = numbers.into_iter().filter(|it| *it > last).collect();
+    let info = info_of(&generation, known.is_first(), beyond);
     Ok((Snapshot { depot, keys, generation }, info))
-}
-
-/// Refuses another tree than this machine has seen in the place.
-fn check_tree(
-    pin: Option<Pin>,
-    tree: TreeId,
-    sealed: &SealedOptions,
-) -> Result<Option<Pin>, FileError> {
-    match pin {
-        Some(pin) if pin.tree != tree && sealed.trust.rollback => Ok(None),
-        Some(pin) if pin.tree != tree => Err(refused(format!(
-            "it is the tree {tree}, and this machine has seen the tree {} there; --allow-rollback \
-             accepts it once",
-            pin.tree
-        ))),
-        pin => Ok(pin),
-    }
 }
 
 /// The generation that is meant, by the chain from the newest one.
@@ -244,5 +283,8 @@ pub(super) fn any_ring(snapshot: &Snapshot<'_>) -> Result<KeyRing, FileError> {
 pub(super) fn wanted(selection: &Selection) -> Wanted {
     Wanted::paths(selection.paths().iter().map(|path| path.as_os_str().as_bytes()))
 }
+
+/// How reasons begin that are about the index.
+pub(super) const OF_INDEX: &str = "the index ";
 
 const NO_TREE: &str = "it is no sealed tree: it has no marker";

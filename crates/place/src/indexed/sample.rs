@@ -97,7 +97,10 @@ impl Random {
 /// The sentence about the chance to find damage.
 fn chance(chosen: u64, all: u64) -> String {
     if chosen == all {
-        return format!("all {all} files were read");
+        return match all {
+            1 => "the only file was read".to_owned(),
+            all => format!("all {all} files were read"),
+        };
     }
     let found = 100.0 * (1.0 - 0.99_f64.powi(i32::try_from(chosen).unwrap_or(i32::MAX)));
     format!(
@@ -121,6 +124,7 @@ mod tests {
     #[test]
     fn a_chance_is_told() {
         assert_eq!(chance(3, 3), "all 3 files were read");
+        assert_eq!(chance(1, 1), "the only file was read");
         assert!(chance(100, 500).ends_with("a chance of 63 %"), "{}", chance(100, 500));
     }
 }

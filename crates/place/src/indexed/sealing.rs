@@ -15,8 +15,8 @@ use super::depot::{Depot, name_of};
 use super::hash::{Part, TreeHash};
 use super::index_writer::Names;
 use super::origin::{Recipes, SealedBlob};
+use super::own::Own;
 use super::snapshot::Snapshot;
-use super::writer::Own;
 use crate::Fault;
 use crate::place::{Assembly, Entry, Metadata, NewObject, Origin, Reading, Store};
 use crate::random_access::RandomAccess;
@@ -103,7 +103,8 @@ impl Sealing<'_> {
     /// The entry of a file with new content.
     fn line(&self, item: &Item, metadata: &Metadata, content: Content) -> Line {
         let entry = entry_of(&item.path, metadata, index::Kind::File(content));
-        Line { directory: item.path.directory.clone(), entry, stamp: item.entry.stamp }
+        let (directory, stamp) = (item.path.directory.clone(), item.entry.stamp);
+        Line { directory, entry, stamp, kept: None, before: None }
     }
 }
 
@@ -145,8 +146,8 @@ pub(super) fn no_content(size: u64) -> Content {
 /// A file of `data/` that is being written. Of one that has failed, only the reason is left.
 pub(super) struct Writing {
     name: StorageName,
-    /// The length of a file that is hashed.
-    hashed: Option<u64>,
+    /// The length of a file that is hashed, and its hash.
+    hash: Option<(u64, Mutex<TreeHash>)>,
     state: Mutex<Result<Captured, Fault>>,
 }
 
@@ -155,29 +156,31 @@ struct Captured {
     /// The end of what was written so far, and its last bytes.
     end: u64,
     tag: [u8; 16],
-    hash: Option<TreeHash>,
 }
 
 impl Captured {
-    fn write(&mut self, bytes: &[u8], offset: u64, part: Option<Part>) -> Result<(), Fault> {
+    fn write(&mut self, bytes: &[u8], offset: u64) -> Result<(), Fault> {
         let end = offset + bytes.len() as u64;
         if let (true, Some(tag)) = (end > self.end, bytes.last_chunk()) {
             (self.end, self.tag) = (end, *tag);
-        }
-        if let (Some(hash), Some(part)) = (&mut self.hash, part) {
-            hash.take(part);
         }
         self.assembly.write_at(bytes, offset)
     }
 }
 
 impl Draft for Writing {
+    fn made(&self, bytes: &[u8], offset: u64) {
+        if let Some((length, hash)) = &self.hash {
+            // Before the lock: several workers hash at once.
+            let part = Part::of(bytes, offset, *length);
+            hash.lock().ignore_poison().take(part);
+        }
+    }
+
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), FileError> {
-        // Before the lock: several workers hash at once.
-        let part = self.hashed.map(|length| Part::of(bytes, offset, length));
         let mut state = self.state.lock().ignore_poison();
         let written = match &mut *state {
-            Ok(captured) => captured.write(bytes, offset, part),
+            Ok(captured) => captured.write(bytes, offset),
             Err(fault) => Err(fault.clone()),
         };
         if let Err(fault) = &written {
@@ -264,10 +267,9 @@ impl Objects for Sealing<'_> {
         };
         let part = self.store.abilities().part();
         let assembly = Assembly::new(self.store.begin(&object)?, part, longest)?;
-        let hash = self.has_hashes.then(|| TreeHash::new(longest));
-        let captured = Captured { assembly, end: 0, tag: [0; 16], hash };
-        let hashed = self.has_hashes.then_some(longest);
-        Ok(Some(Writing { name, hashed, state: Mutex::new(Ok(captured)) }))
+        let captured = Captured { assembly, end: 0, tag: [0; 16] };
+        let hash = self.has_hashes.then(|| (longest, Mutex::new(TreeHash::new(longest))));
+        Ok(Some(Writing { name, hash, state: Mutex::new(Ok(captured)) }))
     }
 
     fn finish(
@@ -286,13 +288,16 @@ impl Objects for Sealing<'_> {
             None => {}
         }
         let commitment = header.and_then(|header| commitment_of(header.bytes()));
-        let (Some(Writing { name, state, .. }), Some(commitment)) = (output, commitment) else {
+        let (Some(Writing { name, hash, state }), Some(commitment)) = (output, commitment) else {
             return Err(Fault::Failed("nothing was written".to_owned()).into());
         };
-        let Captured { assembly, tag, hash, .. } = state.into_inner().ignore_poison()?;
+        let Captured { assembly, tag, .. } = state.into_inner().ignore_poison()?;
         let hash = match hash {
             None => None,
-            Some(hash) => Some(hash.finish().ok_or(Fault::Failed(NOT_HASHED.to_owned()))?),
+            Some((_, hash)) => {
+                let hash = hash.into_inner().ignore_poison().finish();
+                Some(hash.ok_or(Fault::Failed(NOT_HASHED.to_owned()))?)
+            }
         };
         assembly.publish(length)?;
         let content = Content {
@@ -314,6 +319,9 @@ impl Objects for Sealing<'_> {
             line.stamp = None;
             self.record.stored_changing(item.entry.name.path());
         }
+        if item.before.as_ref().is_some_and(|it| matches!(it.entry.kind, index::Kind::File(_))) {
+            self.assembler.replaced(&item.path);
+        }
         self.assembler.finish(item.slot, Some(line));
         worker.count_units(1);
         Ok(())
@@ -331,7 +339,7 @@ impl Objects for Sealing<'_> {
 
     fn failed(&self, (): &(), item: &Item, error: FileError) {
         // Its entry stays as it was.
-        self.assembler.finish(item.slot, item.before.as_deref().cloned());
+        self.assembler.fail(item.slot, &item.path, item.before.as_deref().cloned());
         self.record.failed_file(item.entry.name.path(), error);
     }
 

@@ -3,11 +3,13 @@
 use evener_format::index::SignerKeys;
 use evener_keys::signing::PublicKey;
 
+use super::base::is_valid;
 use super::depot::{Depot, refused};
-use super::reader::{GenerationInfo, snapshot};
+use super::marker;
+use super::reader::{At, GenerationInfo, snapshot};
 use super::roots::{Generation, RootDigest, Roots, Skipped, Step};
 use super::snapshot::Snapshot;
-use super::state::{State, hexadecimal};
+use super::state::hexadecimal;
 use super::succession::{NewRoot, Signing};
 use super::writer::SealedOptions;
 use crate::place::{Origin, Store};
@@ -67,13 +69,16 @@ pub struct SignerChange {
     pub revoke: Vec<(PublicKey, u64)>,
 }
 
-/// The keys with which this machine would sign the tree of a place. They are made at first use.
+/// The keys with which this machine would sign the tree of a place, which may be absent. They are
+/// made at first use.
 ///
 /// # Errors
-/// When the state can't be read or written.
-pub fn own_signer(sealed: &SealedOptions) -> Result<TreeSigner, FileError> {
-    let state = sealed.state.as_ref().map(|(all, place)| State::of(all, place));
-    TreeSigner::of(&Signing::of(state.as_ref(), sealed.signer.as_ref())?.keys())
+/// When the state can't be read or written, or the tree's marker can't be read.
+pub fn own_signer(origin: &dyn Origin, sealed: &SealedOptions) -> Result<TreeSigner, FileError> {
+    let run = RunSettings::default();
+    let tree = marker::read(&Depot { origin, store: None, run: &run })?;
+    let state = sealed.place_state();
+    TreeSigner::of(&Signing::of(state.as_ref(), sealed.signer.as_ref(), tree)?.keys())
 }
 
 /// Those who may sign the next generation of a tree, and those who are no longer believed, each with
@@ -98,7 +103,7 @@ pub fn signers(
 }
 
 /// Changes who may sign a tree, in a generation of its own. An unsigned tree becomes a signed one.
-/// Returns the number of the generation.
+/// Returns the number of the generation. Generations that are passed over need not be opened.
 ///
 /// # Errors
 /// When the root can't be read or is not believed, this machine may not sign, or nobody would be
@@ -110,15 +115,28 @@ pub fn change_signers(
     sealed: &SealedOptions,
 ) -> Result<u64, FileError> {
     let depot = Depot::of(store, run)?;
-    let (snapshot, _) = snapshot(depot.origin, run, sealed)?;
+    let last = change.revoke.iter().map(|(_, last)| *last).min();
+    // Nothing may open what was made after the last good generation.
+    let good = last.map(|last| SealedOptions { at: At::Number(last), ..sealed.clone() });
+    let (snapshot, _) = match (snapshot(depot.origin, run, sealed), &good) {
+        (Err(error), Some(good)) => snapshot(depot.origin, run, good).map_err(|_| error)?,
+        (snapshot, _) => snapshot?,
+    };
     let Snapshot { keys, generation: newest, .. } = &snapshot;
-    let state = sealed.state.as_ref().map(|(all, place)| State::of(all, place));
+    if change.revoke.iter().any(|(_, last)| *last > newest.claim.number) {
+        return Err(refused(format!(
+            "the newest generation is {}, so none after it can be the last good one",
+            newest.claim.number
+        )));
+    }
+    let state = sealed.place_state();
     let roots = Roots { depot: &depot, keys };
-    let (base, skipped) = match change.revoke.iter().map(|(_, last)| *last).min() {
+    let (base, skipped) = match last {
         None => (newest.clone(), Vec::new()),
         Some(last) => last_good(&roots, newest, change, last)?,
     };
-    let signing = Signing::of(state.as_ref(), sealed.signer.as_ref())?.among(&base.body.signers)?;
+    let signing = Signing::of(state.as_ref(), sealed.signer.as_ref(), Some(keys.tree()))?;
+    let signing = signing.among(&base.body.signers)?;
     let mut root = NewRoot::after(&base, skipped);
     let signers = &mut root.body.signers;
     if signers.is_empty() {
@@ -144,7 +162,8 @@ pub fn change_signers(
     Ok(root.publish(&depot, &key, Some(&signing), state.as_ref())?.number)
 }
 
-/// The newest generation that those who are revoked have not made, and the roots after it.
+/// The newest generation that those who are revoked have not made, and the roots after it. Of the
+/// generations that were read, `newest` is the newest.
 fn last_good(
     roots: &Roots<'_>,
     newest: &Generation,
@@ -158,14 +177,19 @@ fn last_good(
     };
     let (mut step, mut good, mut is_clean) = (Step::of(newest), newest.clone(), true);
     while step.claim.number > last {
-        is_clean &= !is_bad(&roots.open(step.claim.number)?);
+        // One that nothing opens here counts as made by whoever is revoked.
+        let is_good = roots.open(step.claim.number).map(|opened| !is_bad(&opened));
+        is_clean &= is_good == Ok(true);
+        is_valid(is_good)?;
         step = roots.predecessor(&step)?;
     }
     if !is_clean {
         good = roots.open(step.claim.number)?;
     }
+    let numbers = roots.numbers()?;
+    let end = roots.last(&numbers, good.claim.number).unwrap_or(newest.claim.number);
     let mut skipped = Vec::new();
-    for number in good.claim.number + 1..=newest.claim.number {
+    for number in good.claim.number + 1..=end {
         use sha2::Digest as _;
         skipped.push((number, sha2::Sha256::digest(roots.bytes(number)?).into()));
     }

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use evener_format::index::{Block, Entry, EntryPath, Node, Purpose, Reference};
 use sha2::{Digest, Sha256};
 
+use super::base::says_nothing;
 use super::depot::{Depot, refused};
 use super::keys::Keys;
-use super::roots::Generation;
+use super::roots::{Generation, Roots};
 use super::wanted::Wanted;
 use crate::FileError;
 
@@ -32,6 +33,18 @@ pub(super) enum Part {
 pub(super) struct Damage {
     pub(super) first: EntryPath,
     pub(super) error: FileError,
+    /// Its file.
+    pub(super) file: String,
+    /// True if what could not be read may be as it should.
+    pub(super) is_unread: bool,
+    /// That the generation was removed meanwhile.
+    pub(super) removed: Option<String>,
+}
+
+impl From<Damage> for FileError {
+    fn from(damage: Damage) -> FileError {
+        damage.removed.map_or(damage.error, refused)
+    }
 }
 
 /// One entry with its directory.
@@ -66,7 +79,7 @@ impl Snapshot<'_> {
             without: None,
         };
         while let Some(part) = parts.next() {
-            match part.map_err(|damage| damage.error)? {
+            match part? {
                 Part::Node(..) => parts.blocks.retain(|at| holds(at, &wanted)),
                 Part::Block(_, _, block) => {
                     let is_it = |(directory, entry): &Line| {
@@ -81,6 +94,15 @@ impl Snapshot<'_> {
         Ok(None)
     }
 
+    /// The reason why files of this generation are missing, if a later one says that it was removed.
+    pub(super) fn removed(&self) -> Option<String> {
+        let roots = Roots { depot: &self.depot, keys: &self.keys };
+        let number = self.generation.claim.number;
+        let later = roots.numbers().ok()?.into_iter().rev().take_while(|it| *it > number);
+        let kept = later.into_iter().find_map(|it| roots.step(it).ok()?.claim.kept)?;
+        (!kept.contains(number)).then(|| format!("generation {number} was removed"))
+    }
+
     /// The plaintext of a node or block.
     fn open(&self, purpose: Purpose, at: &Reference) -> Result<Vec<u8>, FileError> {
         let path = at.name.path();
@@ -92,6 +114,12 @@ impl Snapshot<'_> {
         }
         let key = self.keys.listed(&self.depot, at.key)?;
         self.depot.open(key.recipe(purpose, at.generation)?, &sealed)
+    }
+
+    fn damage(&self, at: &Reference, error: FileError) -> Damage {
+        let is_unread = says_nothing(&error) || self.keys.listed(&self.depot, at.key).is_err();
+        let (first, file) = (at.first.clone(), at.name.path());
+        Damage { first, error, file, is_unread, removed: self.removed() }
     }
 
     /// The content of a node.
@@ -183,7 +211,7 @@ impl Iterator for Parts<'_> {
             if !is_left_out && wanted.may_hold(&block.first, next.as_ref()) {
                 return Some(match snapshot.block(&block, next.as_ref()) {
                     Ok((plain, content)) => Ok(Part::Block(block, plain, content)),
-                    Err(error) => Err(Damage { first: block.first, error }),
+                    Err(error) => Err(snapshot.damage(&block, error)),
                 });
             }
         }
@@ -194,7 +222,7 @@ impl Iterator for Parts<'_> {
                         *blocks = with_next(&content.references, next.as_ref());
                         Ok(Part::Node(node, digest))
                     }
-                    Err(error) => Err(Damage { first: node.first, error }),
+                    Err(error) => Err(snapshot.damage(&node, error)),
                 });
             }
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use evener_format::index::{Body, Claim, Purpose, Root, RootFile, SignerKeys, TreeKeys};
+use evener_format::index::{Body, Claim, Purpose, Root, RootFile, SignerKeys, TreeId, TreeKeys};
 use evener_keys::signing::{OwnKey, PublicKey};
 use sha2::{Digest, Sha256};
 
@@ -31,14 +31,21 @@ pub(super) struct Signing {
 }
 
 impl Signing {
-    /// The keys of this machine. Its own is made at first use.
-    pub(super) fn of(state: Option<&State>, user: Option<&Signer>) -> Result<Signing, FileError> {
+    /// The keys of this machine. Its own is made at first use; that of a tree that was moved stays.
+    pub(super) fn of(
+        state: Option<&State>,
+        user: Option<&Signer>,
+        tree: Option<TreeId>,
+    ) -> Result<Signing, FileError> {
         let state = state.ok_or_else(|| {
             refused("a signed tree needs a directory for its state (XDG_STATE_HOME or HOME)")
         })?;
         let path = state.path("key")?;
         if !path.exists() {
-            match OwnKey::generate().and_then(|key| key.store(&path)) {
+            let earlier = tree.and_then(|tree| state.earlier_key(tree));
+            let earlier = earlier.and_then(|earlier| OwnKey::load(&earlier).ok());
+            let own = earlier.map_or_else(OwnKey::generate, Ok);
+            match own.and_then(|key| key.store(&path)) {
                 Ok(_) => {}
                 // Another run has made it at the same time.
                 Err(_) if path.exists() => {}
@@ -54,10 +61,20 @@ impl Signing {
         let public = self.public();
         match signers.is_empty() || signers.iter().any(|signer| signer.key == public.wire()) {
             true => Ok(self),
-            false => Err(refused(format!(
-                "{} may not sign this tree; one who may admits it with `evener signers --add`",
-                public.fingerprint()
-            ))),
+            false => {
+                Err(refused(match signers.iter().find(|it| it.chain == self.own.chain_key()) {
+                    Some(user) => format!(
+                        "this machine signs the tree with another key, {}: give that one with --sign",
+                        fingerprint(user)
+                    ),
+                    None => format!(
+                        "{} may not sign this tree; a signer of the tree can admit it with `evener \
+                     signers --add`. If the keys of all signers are lost, the tree gets no new \
+                     generation: seal to a new directory; readers can keep this one",
+                        public.fingerprint()
+                    ),
+                }))
+            }
         }
     }
 
@@ -75,6 +92,10 @@ impl Signing {
             None => Ok(self.own.sign(message)),
         }
     }
+}
+
+fn fingerprint(signer: &SignerKeys) -> String {
+    PublicKey::from_wire(&signer.key).map_or_else(|_| String::new(), |key| key.fingerprint())
 }
 
 /// A new root.
@@ -125,6 +146,9 @@ impl NewRoot {
         });
         let chain = chain.as_ref().map(|(key, signature)| (key, signature));
         let bytes = RootFile::write(&claim_bytes, chain, &sealed);
+        // Nobody could read what breaks the format's limits.
+        RootFile::parse(&bytes, claim.number)
+            .map_err(|it| refused(format!("generation {} is not made: {it}", claim.number)))?;
         let pin = Pin {
             tree: body.tree,
             number: claim.number,
@@ -143,6 +167,7 @@ impl NewRoot {
         signing: Option<&Signing>,
         state: Option<&State>,
     ) -> Result<Pin, FileError> {
+        let before = self.claim.before;
         let (bytes, pin) = self.write(depot, keys, signing)?;
         let path = root_path(pin.number);
         if depot.create(&path, &bytes)? == Created::Taken {
@@ -152,7 +177,7 @@ impl NewRoot {
             )));
         }
         if let Some(state) = state {
-            state.keep_pin(&pin, false)?;
+            state.keep_same(&pin, before.map(RootDigest))?;
         }
         Ok(pin)
     }

@@ -119,6 +119,13 @@ pub struct NewObject<'a> {
     pub longest: u64,
 }
 
+impl<'a> NewObject<'a> {
+    /// An object of any length that replaces nothing, with content that is encrypted.
+    pub fn new(name: &'a Name, metadata: &'a Metadata) -> NewObject<'a> {
+        NewObject { name, metadata, replaces: false, is_plain: false, longest: u64::MAX }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

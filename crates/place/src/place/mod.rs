@@ -95,6 +95,12 @@ pub trait Blob: Send + Sync {
     fn plain_length(&self) -> Option<u64> {
         None
     }
+
+    /// True if nothing is left to be done with it, so that it counts as skipped.
+    #[doc(hidden)]
+    fn needs_nothing(&self) -> bool {
+        false
+    }
 }
 
 /// A place that objects are written to.

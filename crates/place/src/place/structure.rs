@@ -8,7 +8,7 @@ use evener_core::shown;
 
 use super::transfer::{Item, Transfer};
 use super::{Entry, Fault, Kind, Metadata, Name, NewObject, Store, Tree};
-use crate::tree::notice_of_apart;
+use crate::tree::{is_same_time, notice_of_apart};
 use crate::{FileError, Operation, Report};
 
 /// The directories and links that a walk has found so far.
@@ -93,8 +93,7 @@ impl Transfer<'_> {
 
     /// Keeps a further name of an object for the end, unless it is to be done as an object.
     fn sort_link(&self, first: Name, item: Item, structure: &mut Structure) -> Option<Item> {
-        let Some(store) = self.store else { return Some(item) };
-        if store.tree().is_none() {
+        if self.store.is_some_and(|store| store.tree().is_none()) {
             structure.apart += 1;
             return Some(item);
         }
@@ -122,11 +121,16 @@ impl Transfer<'_> {
     fn make_symlink(&self, entry: &Entry, target: &Path) -> Result<(), Fault> {
         let Some(store) = self.store else { return Ok(()) };
         let tree = store.tree().ok_or_else(|| Fault::Refused(NO_SYMLINKS.to_owned()))?;
-        let is_there = |there: Entry| there.kind == entry.kind;
-        if self.options.resume && store.look(&entry.name)?.is_some_and(is_there) {
-            return Ok(());
+        let new = self.like(entry);
+        if !self.options.resume {
+            return tree.symlink(&new, target);
         }
-        tree.symlink(&self.like(entry), target)
+        match store.look(&entry.name)?.filter(|there| there.kind == entry.kind) {
+            Some(there) if has_time_of(&there, entry) => Ok(()),
+            // The run was killed before it gave the link its time.
+            Some(_) => tree.symlink(&NewObject { replaces: true, ..new }, target),
+            None => tree.symlink(&new, target),
+        }
     }
 
     /// Makes the hard links, when all objects are done. Returns the names that can't be linked and
@@ -163,6 +167,9 @@ impl Transfer<'_> {
         }
         if self.record.has_failed(link.first.path()) {
             return Err(FileError::LinkedToFailed(shown(link.first.path()).to_string()));
+        }
+        if self.store.is_none() {
+            return Ok(self.origin.open(&link.first, &mut []).map(drop)?);
         }
         let tree = self.tree().ok_or_else(|| Fault::Refused(NO_LINKS.to_owned()))?;
         let new = self.new_object(&item.output, &item.entry.metadata, 0);
@@ -245,6 +252,12 @@ impl Transfer<'_> {
         let is_plain = self.operation != Operation::Encrypt;
         NewObject { name, metadata, replaces, is_plain, longest }
     }
+}
+
+/// Returns whether an entry has the time of another, as far as both are known.
+fn has_time_of(there: &Entry, source: &Entry) -> bool {
+    let time = |entry: &Entry| entry.metadata.modified_since_1970();
+    time(source).zip(time(there)).is_none_or(|(source, there)| is_same_time(source, there))
 }
 
 const NO_SYMLINKS: &str = "the place it would go to has no symbolic links, so it was not stored";

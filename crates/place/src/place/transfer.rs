@@ -148,7 +148,7 @@ fn order(memory: usize, part: usize) -> Result<Order, FileError> {
 pub(super) struct Transfer<'a> {
     pub(super) operation: Operation,
     pub(super) keys: &'a KeyRing,
-    origin: &'a dyn Origin,
+    pub(super) origin: &'a dyn Origin,
     pub(super) store: Option<&'a dyn Store>,
     part: Option<usize>,
     pub(super) options: &'a TransferOptions,
@@ -336,6 +336,10 @@ impl Objects for Transfer<'_> {
         let source = Reading(blob);
         let read = read.min(usize::try_from(source.length()).unwrap_or(usize::MAX));
         let is_all = room.is_all;
+        if source.0.needs_nothing() {
+            self.record.skipped(|| item.entry.name.path().to_owned(), source.length());
+            return Ok(Opened::Finished);
+        }
         match self.is_complete(item, &source, room, worker) {
             Ok(false) => Ok(Opened::Blob(source, read)),
             Ok(true) => {
@@ -377,7 +381,8 @@ impl Objects for Transfer<'_> {
             written = output.length.unwrap_or(length);
             output.assembly.into_inner().ignore_poison()?.publish(written)?;
         }
-        self.record.done(|| item.entry.name.path().to_owned(), blob.length(), written, false);
+        let read = blob.0.plain_length().unwrap_or(blob.length());
+        self.record.done(|| item.entry.name.path().to_owned(), read, written, false);
         worker.count_units(1);
         Ok(())
     }

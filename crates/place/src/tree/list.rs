@@ -3,7 +3,11 @@
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
+use evener_core::IgnorePoison;
 use evener_format::{Cobblestone, Ending, Geometry, Layout};
 use evener_keys::{Guess, has_wrapped_key_name, recognise};
 use rustix::fs::{AtFlags, CWD, FileType, statat};
@@ -13,9 +17,12 @@ use super::choice::{Choice, Found};
 use super::directory::Directory;
 use super::mounts::is_mount_list_beginning;
 use super::walk::{Entry, Step, Visitor, Walk};
+use crate::place::{self, Origin, Reading};
 use crate::source::Source;
 use crate::temporary::is_temporary_name;
-use crate::{Failure, FileError, KeyRing, Notice, Operation, Refusal, TreeOptions, left_out};
+use crate::{
+    Failure, Fault, FileError, KeyRing, Name, Notice, Operation, Refusal, TreeOptions, left_out,
+};
 use evener_seal::{Blob, geometry_of_age};
 
 /// The content of a file or a tree.
@@ -86,7 +93,7 @@ pub fn list(
         }
         FileType::RegularFile => {
             let file = Source::open(CWD, path.as_os_str(), true);
-            let listed = file.and_then(|file| look_at(&file, path, keys)).map_err(fail)?;
+            let listed = file.and_then(|file| look_at_file(&file, path, keys)).map_err(fail)?;
             listing.files.push(listed);
         }
         // Opening a FIFO would wait for a writer.
@@ -94,6 +101,94 @@ pub fn list(
     }
     listing.files.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(listing)
+}
+
+/// Lists the objects of a place, or one of them, as [`list`] does files; `path` is the user's name for
+/// the place. Those of [`SealedNames`](crate::SealedNames) count under their plain names for the
+/// selection.
+pub fn list_place(
+    origin: &dyn Origin,
+    path: &Path,
+    keys: Option<&KeyRing>,
+    options: &TreeOptions,
+) -> Listing {
+    let watch = options.selection.watch();
+    let mut listing = Listing { directories: 1, ..Listing::default() };
+    let mut names = Vec::new();
+    for entry in origin.walk() {
+        match entry {
+            Ok(place::Entry { name, kind: place::Kind::Object, .. }) => {
+                let file = name.path().file_name().unwrap_or_default();
+                let plain = options.names.plain(Operation::Verify, file);
+                if watch.takes_file(&name.path().with_file_name(plain)) {
+                    names.push(name);
+                }
+            }
+            Ok(_) => listing.directories += 1,
+            Err(Fault::Entry { name, reason }) => {
+                let error = Fault::Failed(reason).into();
+                listing.failures.push(Failure { path: path.join(name.path()), error });
+            }
+            Err(fault) => {
+                listing.failures.push(Failure { path: path.to_owned(), error: fault.into() });
+            }
+        }
+    }
+    for (name, looked) in names.iter().zip(look_at_all(origin, &names, path, keys)) {
+        match looked {
+            Ok(listed) => listing.files.push(listed),
+            Err(error) => {
+                listing.failures.push(Failure { path: path.join(name.path()), error });
+            }
+        }
+    }
+    for (below, error) in watch.missing(Some(options.names.suffix())) {
+        listing.failures.push(Failure { path: path.join(below), error });
+    }
+    listing
+}
+
+/// Looks at objects, as many at once as the place likes; the results are in their order.
+fn look_at_all(
+    origin: &dyn Origin,
+    names: &[Name],
+    path: &Path,
+    keys: Option<&KeyRing>,
+) -> Vec<Result<Listed, FileError>> {
+    let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let look = || {
+        while let Some((index, name)) = {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            names.get(index).map(|name| (index, name))
+        } {
+            let looked = look_at_object(origin, name, &path.join(name.path()), keys);
+            results.lock().ignore_poison().push((index, looked));
+        }
+    };
+    thread::scope(|scope| {
+        let more = origin.abilities().requests().min(names.len()).saturating_sub(1);
+        // If no thread can be started, this one does all.
+        (0..more).for_each(|_| drop(thread::Builder::new().spawn_scoped(scope, look)));
+        look();
+    });
+    let mut results = results.into_inner().ignore_poison();
+    results.sort_by_key(|(index, _)| *index);
+    results.into_iter().map(|(_, looked)| looked).collect()
+}
+
+fn look_at_object(
+    origin: &dyn Origin,
+    name: &Name,
+    path: &Path,
+    keys: Option<&KeyRing>,
+) -> Result<Listed, FileError> {
+    let mut first = [0; BEGINNING as usize];
+    let (blob, read) = origin.open(name, &mut first)?;
+    let wanted = BEGINNING.min(blob.length()) as usize;
+    if let Some(rest) = first.get_mut(read..wanted) {
+        blob.read_at(rest, read as u64)?;
+    }
+    look_at(&Reading(blob), &first[..wanted], path, keys)
 }
 
 /// The visitor that lists a tree; `path` is the user's name for it.
@@ -134,7 +229,7 @@ impl Visitor for Lister<'_> {
                         self.choice.refuse_twin(directory.source.as_fd(), location, &plain);
                     refused.unwrap_or_else(|error| self.failed(entry.path(), error));
                 }
-                self.listing.files.push(look_at(&file, &path, self.keys)?);
+                self.listing.files.push(look_at_file(&file, &path, self.keys)?);
             }
             other => self.leave_out(entry.path(), left_out::special(other)),
         }
@@ -154,16 +249,24 @@ impl Lister<'_> {
     }
 }
 
-fn look_at(file: &Source, path: &Path, keys: Option<&KeyRing>) -> Result<Listed, FileError> {
+fn look_at_file(file: &Source, path: &Path, keys: Option<&KeyRing>) -> Result<Listed, FileError> {
+    look_at(file, &file.beginning(BEGINNING)?, path, keys)
+}
+
+fn look_at(
+    file: &impl Blob,
+    beginning: &[u8],
+    path: &Path,
+    keys: Option<&KeyRing>,
+) -> Result<Listed, FileError> {
     let bytes = file.length();
-    let beginning = file.beginning(BEGINNING)?;
-    let guess = recognise(&beginning);
-    let known = keys.and_then(|keys| keys.recipes().find(|recipe| recipe.open(&beginning).is_ok()));
+    let guess = recognise(beginning);
+    let known = keys.and_then(|keys| keys.recipes().find(|recipe| recipe.open(beginning).is_ok()));
     let is_of_age = keys.is_some_and(KeyRing::is_of_age);
     let (format, certain, plain_bytes) = match (guess, known) {
         // No other file begins like this by chance.
         (Guess::Key, _) => ("key", true, None),
-        _ if is_mount_list_beginning(&beginning) => ("mount-points", true, None),
+        _ if is_mount_list_beginning(beginning) => ("mount-points", true, None),
         (Guess::Age, _) if !is_of_age && has_wrapped_key_name(path) => ("wrapped key", true, None),
         (Guess::Age, _) => {
             let geometry = geometry_of_age(file)?;

@@ -57,12 +57,13 @@ pub(crate) use endpoints::refuse_overlap;
 pub(crate) use finish::finish_new_directory;
 pub(crate) use link::{Attempt, Link};
 pub(crate) use links::notice_of_apart;
+pub(crate) use mounts::is_mount_list_beginning;
 pub(crate) use names::{folds, in_small_letters};
 pub(crate) use open::TreeOutput;
 pub(crate) use resume::is_same_time;
 pub(crate) use symlinks::refuse_no_link;
 
-pub use list::{Listed, Listing, list};
+pub use list::{Listed, Listing, list, list_place};
 pub use measure::{Total, has_files, measure};
 pub(crate) use names::Claims;
 

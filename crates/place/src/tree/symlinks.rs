@@ -14,6 +14,7 @@ use super::work::TreeWork;
 use crate::identity::Identity;
 use crate::naming::{kind_of_name, noun_of};
 use crate::temporary::symlink_over;
+use crate::unkept::NO_TIMES_OF_LINKS;
 use crate::{FileError, Operation};
 
 impl TreeWork<'_> {
@@ -147,5 +148,3 @@ pub(crate) fn refuse_no_link(target: BorrowedFd<'_>, name: &OsStr) -> Result<(),
         Some(kind) => Err(FileError::NoLink { name: shown(name).to_string(), kind: noun_of(kind) }),
     }
 }
-
-const NO_TIMES_OF_LINKS: &str = "this file system keeps no times of symbolic links";

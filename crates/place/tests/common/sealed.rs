@@ -242,8 +242,8 @@ pub fn seal_in_child() {
 }
 
 impl Scene {
-    /// Does something to the tree, with everything that its writer has: `seal`, `clean`, `rekey` or
-    /// `rewrap`. The error has the status of a process.
+    /// Does something to the tree, with everything that its writer has: `clean`, `rekey`, `rewrap`,
+    /// `open`, `seal and read`; otherwise it seals as one who can't read. The error has the status of a process.
     pub fn try_to(&self, action: &str, kind: &str, machine: &str) -> Result<(), (i32, String)> {
         let tree = Local::new(self.tree(), &TreeOptions::default());
         let (run, transfer) = (&self.run.run, &self.run.transfer);
@@ -266,6 +266,10 @@ impl Scene {
                 indexed::rekey(&tree, run, transfer, &sealed, Some(&key(8))).map(drop)
             }
             "rekey" => indexed::rekey(&tree, run, transfer, &sealed, None).map(drop),
+            "open" => self.try_open("out", &sealed).map(|(report, _)| {
+                report.notices.iter().for_each(|notice| eprintln!("{notice:?}"));
+            }),
+            "seal and read" => self.try_seal(&sealed).map(drop),
             _ => self.try_seal(&self.writer(kind, machine)).map(drop),
         };
         let Err(error) = result else { return Ok(()) };

@@ -1,5 +1,6 @@
 //! A directory tree of this machine, by the code that does local files.
 
+mod nearby;
 mod origin;
 mod spellings;
 mod store;
@@ -11,12 +12,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use evener_core::IgnorePoison;
 use rustix::fs::{CWD, Stat, UTIME_OMIT, stat};
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid};
 
+use self::nearby::{Nearby, Use};
 use self::spellings::Spellings;
 use super::entry::{Metadata, Stamp, time};
 use super::{Fault, Name};
@@ -49,8 +52,7 @@ pub struct Local {
     /// How ciphertext is written, and how plaintext is.
     rules: [Arc<Rules>; 2],
     root: OnceLock<Arc<Made>>,
-    /// Some of its directories, open.
-    open: Mutex<HashMap<PathBuf, Arc<Made>>>,
+    open: Mutex<Nearby>,
     /// The directories that were made and are not settled yet.
     made: Mutex<HashMap<PathBuf, Identity>>,
     spellings: Arc<Mutex<Spellings>>,
@@ -67,6 +69,8 @@ struct Rules {
     /// True if nobody but those whom the mode admits may read it, whatever the file system.
     is_guarded: bool,
     leaves_holes: bool,
+    /// True if an output is synced before it replaces another.
+    syncs: bool,
     /// The modes of files and directories whose sources show none.
     usual_modes: (u32, u32),
     /// A status with the owner that new files get.
@@ -77,7 +81,8 @@ impl Local {
     /// The tree at a path, which may be a symbolic link. Of the options, these count:
     /// [`owner`](TreeOptions::owner) and [`xattrs`](TreeOptions::xattrs), without which an output is not
     /// made; [`sparse`](TreeOptions::sparse), [`insecure_modes`](TreeOptions::insecure_modes),
-    /// [`one_file_system`](TreeOptions::one_file_system) and [`protected`](TreeOptions::protected).
+    /// [`one_file_system`](TreeOptions::one_file_system) and [`protected`](TreeOptions::protected). With
+    /// [`durable`](TreeOptions::durable), an output is on stable storage before it replaces another.
     pub fn new(path: impl Into<PathBuf>, options: &TreeOptions) -> Local {
         let path = path.into();
         Local {
@@ -137,26 +142,29 @@ impl Local {
         &self,
         name: &'n Name,
         rules: Option<&Rules>,
+        by: Use,
     ) -> Result<(Arc<Made>, &'n OsStr), FileError> {
         let path = name.path();
         let file = path.file_name().ok_or_else(|| Fault::Refused(NO_NAME.to_owned()))?;
-        Ok((self.directory(path.parent().unwrap_or(Path::new("")), rules)?, file))
+        Ok((self.directory(path.parent().unwrap_or(Path::new("")), rules, by)?, file))
     }
 
-    fn directory(&self, path: &Path, rules: Option<&Rules>) -> Result<Arc<Made>, FileError> {
+    fn directory(
+        &self,
+        path: &Path,
+        rules: Option<&Rules>,
+        by: Use,
+    ) -> Result<Arc<Made>, FileError> {
         let root = self.root(rules)?;
-        let nearest = {
-            let open = self.open.lock().ignore_poison();
-            path.ancestors().find_map(|above| Some((above, open.get(above)?.clone())))
-        };
+        let nearest = self.open.lock().ignore_poison().last_on_way(path, by);
         let (above, mut at) = nearest.unwrap_or_else(|| (Path::new(""), root.clone()));
-        if above != path {
-            let mut below = above.to_owned();
-            for name in path.strip_prefix(above).unwrap_or(path) {
-                below.push(name);
-                at = Arc::new(self.step(&at, name, &below, rules)?);
-            }
-            self.keep_open(path, &at);
+        let (mut below, way) = (above.to_owned(), path.strip_prefix(above).unwrap_or(path));
+        let mut left = way.iter().count();
+        for name in way {
+            below.push(name);
+            at = Arc::new(self.step(&at, name, &below, rules)?);
+            left -= 1;
+            self.open.lock().ignore_poison().keep(&below, &at, left, by);
         }
         if rules.is_some() {
             self.note_written(&at);
@@ -187,14 +195,6 @@ impl Local {
             true => Ok(opened),
             false => Err(Refusal::DirectoryMoved.into()),
         }
-    }
-
-    fn keep_open(&self, path: &Path, directory: &Arc<Made>) {
-        let mut open = self.open.lock().ignore_poison();
-        if open.len() >= MOST_OPEN {
-            open.clear();
-        }
-        open.insert(path.to_owned(), directory.clone());
     }
 
     fn note_written(&self, directory: &Arc<Made>) {
@@ -238,6 +238,7 @@ impl Rules {
             }),
             is_guarded: is_plain && !options.insecure_modes,
             leaves_holes: is_plain && options.sparse,
+            syncs: options.durable,
             own_status: OnceLock::new(),
             metadata,
         }
@@ -286,7 +287,11 @@ impl Rules {
         let (seconds, nanoseconds) =
             metadata.modified_since_1970().unwrap_or((0, UTIME_OMIT.into()));
         (status.st_mtime, status.st_mtime_nsec) = (seconds as _, nanoseconds as _);
-        status.st_atime_nsec = UTIME_OMIT as _;
+        // Some file systems in user space set neither time if one is omitted.
+        let now = metadata.modified.and_then(|_| SystemTime::now().duration_since(UNIX_EPOCH).ok());
+        let (seconds, nanoseconds) = now
+            .map_or((0, UTIME_OMIT.into()), |now| (now.as_secs(), i64::from(now.subsec_nanos())));
+        (status.st_atime, status.st_atime_nsec) = (seconds as _, nanoseconds as _);
         Ok(status)
     }
 }
@@ -321,9 +326,23 @@ fn leads_nowhere(error: &FileError) -> bool {
     matches!(error, FileError::System { errno, .. } if nowhere.contains(errno))
 }
 
-/// The most directories that stay open.
-const MOST_OPEN: usize = 64;
-
 const OPEN_DIRECTORY: &str = "open the directory";
 const READ_DIRECTORY: &str = "read the directory";
 const NO_NAME: &str = "only a directory can have the name of the place itself";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_times_of_an_output_are_set_or_none() {
+        let rules = Rules::of(Operation::Decrypt, &TreeOptions::default());
+        for modified in [Some(UNIX_EPOCH), None] {
+            let metadata = Metadata { modified, ..Metadata::default() };
+            let status = rules.status_of_file(&metadata).unwrap();
+            let omitted = [status.st_atime_nsec, status.st_mtime_nsec]
+                .map(|time| i128::from(time) == i128::from(UTIME_OMIT));
+            assert_eq!(omitted, [modified.is_none(); 2]);
+        }
+    }
+}

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, fstat, readlinkat, statat};
 use rustix::io::Errno;
 
+use super::nearby::Use;
 use super::walk::{Walk, name_in};
 use super::{Local, OPEN_DIRECTORY, READ_DIRECTORY, fault, leads_nowhere, stamp};
 use crate::entries::any_entry_once;
@@ -56,7 +57,7 @@ impl Origin for Local {
 
 impl Local {
     fn open_file(&self, name: &Name) -> Result<Opened, FileError> {
-        let (directory, file) = self.parent(name, None)?;
+        let (directory, file) = self.parent(name, None, Use::Files)?;
         let source = Source::open(directory.as_fd(), file, false)?;
         if self.options.protected.contains(source.status()) {
             return Err(Refusal::Protected.into());
@@ -69,7 +70,7 @@ impl Local {
     fn entries_in(&self, name: &Name) -> Result<Vec<Entry>, FileError> {
         let (above, file) = match name.path().file_name() {
             None => (self.root(None)?.clone(), OsStr::new(".")),
-            Some(_) => self.parent(name, None)?,
+            Some(_) => self.parent(name, None, Use::Files)?,
         };
         let opened = open_directory(above.as_fd(), file, false)
             .map_err(FileError::system(OPEN_DIRECTORY))?;

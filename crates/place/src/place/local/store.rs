@@ -1,15 +1,16 @@
 //! Writing a local tree.
 
 use std::ffi::{CString, OsStr};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use evener_core::IgnorePoison;
-use rustix::fs::{AtFlags, FileType, Stat, fstat, symlinkat, syncfs, unlinkat};
-use rustix::io::Errno;
+use rustix::fs::{AtFlags, FileType, Stat, fstat, fsync, symlinkat, syncfs, unlinkat};
+use rustix::io::{Errno, retry_on_intr};
 
+use super::nearby::Use;
 use super::spellings::Spellings;
 use super::{Local, Rules, fault, leads_nowhere};
 use crate::exposure::refuse_exposed;
@@ -103,7 +104,7 @@ impl Local {
             let metadata = self.metadata(&status, None)?;
             return Ok(Some(Entry::of(name.clone(), Kind::Directory, metadata)));
         }
-        let (directory, file) = self.parent(name, None)?;
+        let (directory, file) = self.parent(name, None, Use::Files)?;
         let found = self.look_at(directory.as_fd(), file, name.clone())?;
         Ok(found.map(|(entry, _)| entry))
     }
@@ -111,7 +112,7 @@ impl Local {
     fn begin_file(&self, object: &NewObject<'_>) -> Result<Writing, FileError> {
         let rules = self.rules(object.is_plain);
         let outputs = rules.outputs(object.replaces);
-        let (directory, name) = self.parent(object.name, Some(rules))?;
+        let (directory, name) = self.parent(object.name, Some(rules), Use::Files)?;
         // In a new directory hardly any name is taken, and `publish` finds out.
         let is_worth_a_look = !directory.is_new || object.longest > LONG;
         if is_worth_a_look
@@ -145,7 +146,7 @@ impl Local {
         let made = match path.file_name() {
             None => self.make_root(&source, rules)?,
             Some(_) => {
-                let (above, name) = self.parent(directory.name, Some(rules))?;
+                let (above, name) = self.parent(directory.name, Some(rules), Use::Tree)?;
                 let make = || rules.make_directory(&above, name, &source);
                 self.spellings().make(&above, path, make)?
             }
@@ -158,14 +159,14 @@ impl Local {
         }
         match path.file_name() {
             None => drop(self.root.set(made.clone())),
-            Some(_) => self.keep_open(path, &made),
+            Some(_) => self.open.lock().ignore_poison().keep(path, &made, 0, Use::Tree),
         }
         Ok(made.is_new)
     }
 
     fn make_symlink(&self, link: &NewObject<'_>, target: &Path) -> Result<(), FileError> {
         let rules = self.rules(link.is_plain);
-        let (into, file) = self.parent(link.name, Some(rules))?;
+        let (into, file) = self.parent(link.name, Some(rules), Use::Tree)?;
         let directory = into.as_fd();
         refuse_temporary(file)?;
         let text = text(target.as_os_str())?;
@@ -181,15 +182,15 @@ impl Local {
         self.spellings().make(&into, link.name.path(), make)?;
         let status = rules.status_of_file(link.metadata)?;
         if !rules.metadata.apply_to_link(directory, file, &text, &status)? {
-            rules.metadata.unkept.times.note();
+            rules.metadata.unkept.link_times.note();
         }
         Ok(())
     }
 
     fn make_link(&self, link: &NewObject<'_>, object: &Name) -> Result<(), FileError> {
         let rules = self.rules(link.is_plain);
-        let (from, existing) = self.parent(object, None)?;
-        let (directory, new) = self.parent(link.name, Some(rules))?;
+        let (from, existing) = self.parent(object, None, Use::Tree)?;
+        let (directory, new) = self.parent(link.name, Some(rules), Use::Tree)?;
         let (from, into) = (from.as_fd(), directory.as_fd());
         let missing = || Fault::Missing(object.clone());
         let output = Identity::of_name(from, existing)?.ok_or_else(missing)?;
@@ -216,7 +217,7 @@ impl Local {
         let rules = &**self.rules(directory.is_plain);
         let opened = match name.path().as_os_str().is_empty() {
             true => self.root(None)?.clone(),
-            false => self.directory(name.path(), None)?,
+            false => self.directory(name.path(), None, Use::Tree)?,
         };
         self.made.lock().ignore_poison().remove(name.path());
         let output = opened.as_fd();
@@ -236,7 +237,7 @@ impl Local {
     }
 
     fn remove_entry(&self, name: &Name) -> Result<(), FileError> {
-        let (directory, file) = self.parent(name, None)?;
+        let (directory, file) = self.parent(name, None, Use::Files)?;
         let directory = directory.as_fd();
         let flags = match kind_of_name(directory, file) {
             Some(FileType::Directory) => AtFlags::REMOVEDIR,
@@ -292,6 +293,9 @@ impl Writing {
         let xattrs = || Ok(self.rules.xattrs(&self.metadata));
         let metadata = &self.rules.metadata;
         metadata.apply_with(xattrs, &self.status, file.as_fd().as_fd(), *created, *granted)?;
+        if self.replaces && self.rules.syncs {
+            sync_file(file.as_fd().as_fd())?;
+        }
         let publish = || file.publish(self.rules.outputs(self.replaces));
         // One at a time, unless the file system itself refuses a second one.
         match self.replaces {
@@ -301,6 +305,14 @@ impl Writing {
             }
             false => publish(),
         }
+    }
+}
+
+/// Syncs a file, where the file system syncs files.
+fn sync_file(file: BorrowedFd<'_>) -> Result<(), FileError> {
+    match retry_on_intr(|| fsync(file)) {
+        Ok(()) | Err(Errno::INVAL) => Ok(()),
+        Err(errno) => Err(FileError::system("sync it")(errno)),
     }
 }
 
