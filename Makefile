@@ -38,6 +38,8 @@ test-nightly: needs
 	EVENER_AGE_DAMAGES=100000 cargo test --locked --release -p evener --test age_damage -- --nocapture
 	EVENER_TEST_ROUNDS=500 cargo test --locked --release -p evener-place --test sealed_writers --test sealed_cleaning killed -- --nocapture
 	EVENER_TEST_ROUNDS=200 cargo test --locked --release -p evener-place --test sealed_writers at_once -- --nocapture
+	tests/object-stores/install
+	EVENER_TEST_ROUNDS=70 cargo test --locked --release -p evener-cli --test stores killed
 	tests/nightly/age-exchanges
 	tests/check-demo --cold
 
@@ -61,11 +63,12 @@ clippy: needs
 # The pages of the library crates that users read.
 documentation: needs
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --lib --package=evener \
-		$(patsubst %,--package=evener-%,core lanes gpu gate engines pipeline format keys seal place)
+		$(patsubst %,--package=evener-%,core lanes gpu gate engines pipeline format keys seal place object)
 
 # Tests send SIGHUP and SIGQUIT, which a caller such as nohup may have had this ignore. One is of a build
 # that lacks what is behind features.
 unit-tests: needs
+	tests/object-stores/install
 	env --default-signal=HUP,QUIT cargo test --locked --workspace
 	cargo test --locked -p evener-engines --no-default-features --lib without_gpu
 

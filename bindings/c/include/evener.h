@@ -1454,7 +1454,8 @@ void evener_session_free(struct evener_session *session);
 
 /**
  * Stores 1 if a directory says that it is a sealed tree, else 0. It fails if the directory can't be
- * read, or its marker is damaged or of a later version.
+ * read, its marker is damaged or of a later version, or the default state knows a sealed tree there,
+ * which is gone.
  */
 evener_status evener_tree_is_sealed(const char *tree,
                                     uint32_t *answer);

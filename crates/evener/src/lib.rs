@@ -95,10 +95,11 @@ pub use evener_pipeline::Pool;
 pub use evener_keys::{is_wrapped_key, is_wrapped_key_name, wrapped_key_name};
 pub use evener_place::{
     Agree, Base64, Contradiction, Control, Delete, Doubt, Effort, Existing, Failure, FileError,
-    FileOutcome, KeyRing, Listed, Listener, Listing, MalformedGlob, MalformedPath, MalformedSuffix,
-    Notice, Operation, OperationError, Progress, Protected, RandomAccess, Refusal, Report,
-    Retirement, RunSettings, SealedNames, SealedTree, Selection, StreamOptions, StreamSource,
-    StreamTarget, SystemError, Total, TransferOptions, TreeOptions, Update, WorkerEffort, list,
+    FileOutcome, Heads, KeyRing, Listed, Listener, Listing, MalformedGlob, MalformedPath,
+    MalformedSuffix, Notice, Operation, OperationError, Progress, Protected, RandomAccess, Refusal,
+    RekeyOptions, Report, Retirement, RunSettings, SealedNames, SealedTree, Selection,
+    StreamOptions, StreamSource, StreamTarget, SystemError, Total, TransferOptions, TreeOptions,
+    Update, WorkerEffort, list, list_place,
 };
 
 pub use evener_pipeline::{Courtesy, PolicyName, UnknownPolicy, claim_process};
@@ -110,6 +111,10 @@ pub mod place {
         NewObject, Origin, Stamp, Store, Tree,
     };
 }
+
+/// Object stores: S3, Google Cloud Storage and Azure Blob Storage as places.
+#[cfg(feature = "object-stores")]
+pub use evener_object as objects;
 
 /// The file formats.
 pub mod format {
@@ -134,7 +139,7 @@ pub mod program {
     pub use evener_keys::{check_secret_file, plain_text};
     pub use evener_pipeline::hurry;
     pub use evener_place::{
-        SharedTarget, commands_terminals, has_files, refuse_planted, takes_a_stream,
+        SharedTarget, commands_terminals, has_files, refuse_planted, replace_head, takes_a_stream,
     };
 
     pub use crate::profile::{check_profile, keep_profile};

@@ -4,8 +4,8 @@ use std::io::{Read, Write};
 use std::path::Path;
 
 use evener_place::{
-    Failure, FileError, Listing, Notice, Operation, OperationError, Report, StreamSource,
-    StreamTarget, Total, list, measure, process, process_stream,
+    Failure, FileError, KeyRing, Listing, Notice, Operation, OperationError, RekeyOptions, Report,
+    StreamSource, StreamTarget, Total, list, list_place, measure, process, process_stream, rekey,
 };
 use evener_place::{Origin, Store, transfer};
 
@@ -76,6 +76,12 @@ impl Evener {
         list(path.as_ref(), Some(&self.keys), &self.settings.options.tree)
     }
 
+    /// Lists the objects of a [place](crate::place), as [`Evener::list`] lists files. `path` is the
+    /// place's name in the list.
+    pub fn list_place(&self, origin: &dyn Origin, path: impl AsRef<Path>) -> Listing {
+        list_place(origin, path.as_ref(), Some(&self.keys), &self.settings.options.tree)
+    }
+
     /// Encrypts, decrypts or verifies the objects of one [place](crate::place) into another, with
     /// their directories, links and metadata where the other has them. What it can't have is a
     /// failure or a notice of the report. `store` is `None` exactly for [`Operation::Verify`].
@@ -113,6 +119,42 @@ impl Evener {
             transfer(operation, &self.keys, origin, store, &options.run, &options.transfer),
             notice,
         )
+    }
+
+    /// Seals the files of a plain encrypted tree anew with this value's keys, or a single file, each
+    /// in its own place. `old` opens them. An interrupted run goes on where it ended, and at every
+    /// moment each file is whole, under the old key or the new one.
+    ///
+    /// ```
+    /// # use evener::keys::{KeyFormat, KeyMaterial};
+    /// use evener::{Evener, RekeyOptions};
+    ///
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = |name: &str| directory.path().join(name);
+    /// # std::fs::write(path("letter"), "Dear Sir")?;
+    /// # let ring = || KeyMaterial::generate(KeyFormat::default())?.key_ring(b"").map_err(evener::Error::from);
+    /// let old = Evener::new(ring()?)?;
+    /// old.encrypt(path("letter"), path("letter.enc"))?;
+    /// let new = Evener::new(ring()?)?;
+    /// let report = new.rekey(path("letter.enc"), old.key_ring(), &RekeyOptions::default())?;
+    /// assert_eq!(report.files, 1);
+    /// new.verify(path("letter.enc"))?;
+    /// # Ok::<(), evener::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`OperationError::Incomplete`] when files failed, which are as they were; all others are done.
+    /// [`OperationError::NotBegun`] when it could not begin.
+    pub fn rekey(
+        &self,
+        path: impl AsRef<Path>,
+        old: &KeyRing,
+        options: &RekeyOptions,
+    ) -> Result<Report, OperationError> {
+        let path = path.as_ref();
+        let Seated { options: Options { run, .. }, notice } =
+            self.seated(Operation::Encrypt).map_err(|error| cannot_begin(path, error))?;
+        noticed(rekey(path, old, &self.keys, &run, options), notice)
     }
 
     /// Adds up the files that [`Evener::process`] would take from a tree, and their bytes, so that

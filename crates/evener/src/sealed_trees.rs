@@ -1,7 +1,7 @@
 //! Sealed trees: sources behind an encrypted index, in generations. docs/design/formats.md has the format.
 
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::{env, fs, io};
 
 use evener_core::Key;
@@ -13,8 +13,8 @@ use evener_place::{
 
 pub use evener_place::indexed::{
     At, Change, CleanOptions, Cleaned, Depth, Difference, GenerationInfo, Keychain, Later,
-    ListedEntry, Rewrapped, RootDigest, Sealed, SealedOptions, Sign, Signer, SignerChange,
-    TreeSigner, Trust, Wrap, is_sealed, own_signer,
+    ListedEntry, OnAccepted, Rewrapped, RootDigest, Sealed, SealedOptions, Sign, Signer,
+    SignerChange, TreeSigner, Trust, Wrap, is_sealed, own_signer, refuse_gone,
 };
 
 use crate::operations::cannot_begin;
@@ -40,7 +40,32 @@ pub fn state_name(tree: &Path) -> String {
         let above = fs::canonicalize(above.unwrap_or(Path::new(".")))?;
         Ok::<_, io::Error>(above.join(tree.file_name().unwrap_or_default()))
     });
-    let path = path.unwrap_or_else(|_| tree.to_owned());
+    text_of(&path.unwrap_or_else(|_| tree.to_owned()))
+}
+
+/// The other name of a tree's place, [`SealedOptions::alias`], as the program has it: its absolute
+/// path as it was typed, without `.` and `..`, but with links.
+pub fn typed_name(tree: &Path) -> String {
+    let mut path = PathBuf::new();
+    for part in std::path::absolute(tree).unwrap_or_else(|_| tree.to_owned()).components() {
+        match part {
+            Component::ParentDir => drop(path.pop()),
+            part => path.push(part),
+        }
+    }
+    text_of(&path)
+}
+
+/// Options with this user's state of a tree.
+pub fn remembered(tree: &Path) -> SealedOptions {
+    SealedOptions {
+        state: state_directory("trees").map(|all| (all, state_name(tree))),
+        alias: Some(typed_name(tree)),
+        ..SealedOptions::default()
+    }
+}
+
+fn text_of(path: &Path) -> String {
     match path.to_str() {
         Some(path) => path.to_owned(),
         None => path.as_os_str().as_bytes().escape_ascii().to_string(),
@@ -101,8 +126,9 @@ impl Evener {
     }
 
     /// Opens files of a generation, each to be read at any place, as [`Evener::open_at`] opens a
-    /// file. Whoever holds the tree's keys could have changed them unseen: only
-    /// [`Evener::open_tree`] compares the whole of a signed tree's files with the index.
+    /// file. In a signed tree, reading all of a file in order compares it with the index: the last
+    /// read fails if somebody else who holds the tree's keys has changed the file. Parts of it could
+    /// have been changed unseen.
     ///
     /// # Errors
     /// Those of [`Evener::open_tree`], and when the generation does not have one of the files.
@@ -122,7 +148,8 @@ impl Evener {
         Ok((blobs.into_iter().zip(paths).map(open).collect::<Result<_, _>>()?, info))
     }
 
-    /// Returns whether a place says that it is a sealed tree.
+    /// Returns whether a place says that it is a sealed tree. If not, [`refuse_gone`] refuses a place
+    /// in which this machine has seen one.
     ///
     /// # Errors
     /// When it can't be read, or its marker is damaged.
@@ -241,9 +268,9 @@ impl Evener {
         indexed::clean(tree, &options.run, sealed, clean).map_err(at(tree.path()))
     }
 
-    /// Wraps the key of each generation for other recipients. Content is not read. Old wrappings go
-    /// when all new ones are there and were opened once; those that nothing given opens stay, unless
-    /// `trusts_unopened`.
+    /// Wraps all keys of a tree for other recipients. Content is not read. Old wrappings go when all
+    /// new ones are there and were opened once; those that nothing given opens stay, unless
+    /// `trusts_unopened`. [`Rewrapped::faults`] names keys that may be missing.
     ///
     /// # Errors
     /// When a root can't be read or is not believed, or a key can't be opened; then nothing is

@@ -159,7 +159,9 @@ impl<'a> OpenTree<'a> {
         let trusts = self.wishes.has(TreeFlag::TrustUnopened);
         Ok(self.outcome("rewrap", |tree| {
             let done = self.evener.rewrap_tree(tree, &wrap, trusts, &self.sealed)?;
-            Ok((Report::default(), to_value(&done).ok()))
+            let mut report = Report::default();
+            report.failures = done.faults.iter().map(|fault| self.refused(fault.clone())).collect();
+            Ok((report.into_result()?, to_value(&done).ok()))
         }))
     }
 
@@ -239,7 +241,7 @@ fn is_tree(place: &Local) -> bool {
 /// The line with which another machine admits this one.
 pub(crate) fn own_line(path: &Path, wishes: &TreeWishes<'_>) -> Result<Item, Trouble> {
     let sealed = wishes.sealed(path, Default::default())?;
-    let own = own_signer(&sealed);
+    let own = own_signer(&Local::new(path, &Default::default()), &sealed);
     let own = own.map_err(|error: FileError| Trouble::new(Status::File, error.to_string()))?;
     Ok(Item::of_signer(&own))
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use facade::keys::signing::{NoDialogue, PublicKey, UserKey};
 use facade::sealed_trees::{
     At, CleanOptions, Keychain, RootDigest, SealedOptions, Signer, Trust, state_directory,
-    state_name,
+    state_name, typed_name,
 };
 use facade::{Evener, Operation, Refusal, SealedNames, Selection};
 
@@ -152,6 +152,7 @@ impl TreeWishes<'_> {
         Ok(SealedOptions {
             keychain,
             state: state.map(|state| (state, state_name(tree))),
+            alias: Some(typed_name(tree)),
             signer: self.signer.map(signer).transpose()?,
             trust: self.trust()?,
             at,
@@ -180,11 +181,10 @@ impl TreeWishes<'_> {
             return Err(Trouble::argument("an unsigned tree has no signers"));
         }
         let key = |line| {
-            PublicKey::from_line(line)
-                .map(|(key, _)| key)
-                .map_err(|fault| Trouble::argument(format!("signers: {fault}")))
+            let key = PublicKey::from_allowed(line).transpose()?;
+            Some(key.map_err(|fault| Trouble::argument(format!("signers: {fault}"))))
         };
-        let signers = self.signers.map(|text| lines(Some(text)).map(key).collect());
+        let signers = self.signers.map(|text| lines(Some(text)).filter_map(key).collect());
         let signers = signers.transpose()?.map(|keys: Vec<_>| match keys.is_empty() {
             true => Err(Trouble::argument("signers has no public key")),
             false => Ok(keys),

@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use std::path::Path;
 
 use facade::place::Local;
-use facade::sealed_trees::is_sealed;
+use facade::sealed_trees::{is_sealed, refuse_gone, remembered};
 use facade::{Operation, RunSettings, TreeOptions};
 
 use super::item::Item;
@@ -31,7 +31,8 @@ unsafe impl Versioned for SealedTreeOptions {
 type Place<'p> = Option<&'p mut MaybeUninit<Option<Box<ReportHandle>>>>;
 
 /// Stores 1 if a directory says that it is a sealed tree, else 0. It fails if the directory can't be
-/// read, or its marker is damaged or of a later version.
+/// read, its marker is damaged or of a later version, or the default state knows a sealed tree there,
+/// which is gone.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn evener_tree_is_sealed(
     tree: *const c_char,
@@ -40,8 +41,15 @@ pub unsafe extern "C" fn evener_tree_is_sealed(
     enter(|| {
         let answer = given(answer, "answer")?.write(0);
         // SAFETY: the header asks the same of the caller.
-        let tree = Local::new(unsafe { path(tree, "tree") }?, &TreeOptions::default());
+        let path = unsafe { path(tree, "tree") }?;
+        let tree = Local::new(path, &TreeOptions::default());
         let found = is_sealed(&tree, &RunSettings::default());
+        let found = found.and_then(|found| {
+            if !found {
+                refuse_gone(&remembered(path))?;
+            }
+            Ok(found)
+        });
         *answer = found.map_err(|error| Trouble::new(Status::File, error.to_string()))?.into();
         Ok(())
     })

@@ -1,0 +1,93 @@
+//! Errors of the protocols as faults.
+
+use evener_core::shown_text;
+use evener_seal::{Fault, Name};
+use opendal::{Error, ErrorKind};
+
+/// The fault of a call that was about this object.
+pub(crate) fn fault(error: &Error, name: &Name) -> Fault {
+    match error.kind() {
+        ErrorKind::NotFound => Fault::Missing(name.clone()),
+        ErrorKind::ConditionNotMatch => Fault::Changed,
+        _ => Fault::Failed(text(error)),
+    }
+}
+
+/// What went wrong, on one line that is safe to print: a server may have written it.
+pub(crate) fn text(error: &Error) -> String {
+    let words = words(error);
+    let line: Vec<_> = words.split_whitespace().collect();
+    let line: String = line.join(" ").chars().take(LONGEST).collect();
+    shown_text(&line)
+}
+
+fn words(error: &Error) -> String {
+    if error.to_string().contains("failed to load signing credential") {
+        return NO_CREDENTIALS.to_owned();
+    }
+    let told = told_by_store(error.message());
+    match error.kind() {
+        ErrorKind::PermissionDenied => format!(
+            "the store refuses access ({}); check the credentials and what they allow",
+            told.unwrap_or_else(|| error.message().to_owned())
+        ),
+        _ if told.is_none() && error.message().is_empty() => {
+            format!("the store gives no reason{}", status(error))
+        }
+        _ => told.unwrap_or_else(|| {
+            let causes = std::iter::successors(std::error::Error::source(error), |it| it.source());
+            let causes = causes.map(|cause| format!(": {cause}"));
+            error.message().to_owned() + &causes.collect::<String>()
+        }),
+    }
+}
+
+/// The status of an answer, from the library's text.
+fn status(error: &Error) -> String {
+    let text = error.to_string();
+    let digits = text.split_once("status: ").and_then(|(_, rest)| rest.get(..3));
+    let digits = digits.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
+    digits.map_or_else(String::new, |digits| format!(" (status {digits})"))
+}
+
+/// The message and the code in an answer, which the library gives as its `Debug` text.
+fn told_by_store(message: &str) -> Option<String> {
+    let field = |name: &str| {
+        let (_, rest) = message.split_once(&format!("{name}: \""))?;
+        Some(rest.split_once('"')?.0).filter(|text| !text.is_empty())
+    };
+    let is_answer = ["S3Error", "AzblobError", "GcsErrorResponse"];
+    if !is_answer.iter().any(|name| message.starts_with(name)) {
+        return None;
+    }
+    match (field("message").map(|text| text.trim_end_matches('.')), field("code")) {
+        (Some(text), Some(code)) => Some(format!("{text} ({code})")),
+        (text, code) => text.or(code).map(str::to_owned),
+    }
+}
+
+const NO_CREDENTIALS: &str =
+    "no credentials were found for the store: neither the environment nor a profile has any";
+
+/// The most characters of a message.
+const LONGEST: usize = 500;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_told_in_their_words() {
+        let told = |message: &str| text(&Error::new(ErrorKind::Unexpected, message));
+        let s3 = r#"S3Error { code: "NoSuchBucket", message: "It is not there.", resource: "" }"#;
+        assert_eq!(told(s3), "It is not there (NoSuchBucket)");
+        let gcs =
+            r#"GcsErrorResponse { error: GcsError { code: 400, message: "no", errors: [] } }"#;
+        assert_eq!(told(gcs), "no");
+        let empty = Error::new(ErrorKind::Unexpected, "");
+        let empty = empty.with_context("response", "Parts { status: 503, version: HTTP/1.1 }");
+        assert_eq!(text(&empty), "the store gives no reason (status 503)");
+        assert_eq!(told("a\n<b>\u{1b}[2J"), "a <b>\\u{1b}[2J");
+        assert_eq!(told(&"x".repeat(1000)).len(), LONGEST);
+    }
+}

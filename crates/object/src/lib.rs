@@ -1,0 +1,27 @@
+//! Object stores as places: Amazon S3 and what speaks its protocol, Google Cloud Storage, and Azure
+//! Blob Storage.
+//!
+//! [`Objects`] is an [`Origin`](evener_place::Origin) and a [`Store`](evener_place::Store) over a
+//! bucket and a prefix in it, an [`Address`]. Objects are created by conditional requests, so of two
+//! writers one wins; several parts go through an upload that becomes visible at its end. Requests
+//! that fail in passing are repeated with the same bytes: nothing is sealed twice.
+//!
+//! The protocols are those of Apache OpenDAL, whose runtime stays in here: all calls block.
+
+#![forbid(unsafe_code)]
+
+mod address;
+mod blob;
+mod draft;
+mod fault;
+mod listing;
+mod metadata;
+mod objects;
+mod operator;
+mod pool;
+mod probe;
+mod transport;
+
+pub use address::{Address, MalformedAddress, Provider};
+pub use objects::Objects;
+pub use operator::{Access, Settings};

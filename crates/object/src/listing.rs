@@ -1,0 +1,105 @@
+//! What is below a prefix.
+
+use std::path::PathBuf;
+
+use evener_place::{Entry, Kind, Metadata};
+use evener_seal::{Fault, Name};
+use futures_util::TryStreamExt;
+use opendal::Lister;
+use opendal::options::ListOptions;
+
+use crate::address::is_clean;
+use crate::fault::fault;
+use crate::metadata::metadata;
+use crate::objects::Objects;
+
+/// All objects below the prefix, a page of them at a time.
+pub(crate) struct Walk<'a> {
+    objects: &'a Objects,
+    state: State,
+}
+
+enum State {
+    New,
+    Listing(Lister),
+    Over,
+}
+
+impl<'a> Walk<'a> {
+    pub(crate) fn new(objects: &'a Objects) -> Walk<'a> {
+        Walk { objects, state: State::New }
+    }
+
+    fn advance(&mut self) -> Result<Option<opendal::Entry>, Fault> {
+        if let State::New = self.state {
+            self.state = State::Listing(lister(self.objects, "/", true)?);
+        }
+        let State::Listing(lister) = &mut self.state else { return Ok(None) };
+        self.objects.wait(lister.try_next()).map_err(|error| fault(&error, &Name::root()))
+    }
+}
+
+impl Iterator for Walk<'_> {
+    type Item = Result<Entry, Fault>;
+
+    fn next(&mut self) -> Option<Result<Entry, Fault>> {
+        loop {
+            match self.advance() {
+                Ok(Some(found)) => {
+                    if let Some(entry) = entry(&found).transpose() {
+                        return Some(entry);
+                    }
+                }
+                Ok(None) => return None,
+                Err(fault) => {
+                    self.state = State::Over;
+                    return Some(Err(fault));
+                }
+            }
+        }
+    }
+}
+
+/// The entries directly in a directory.
+pub(crate) fn list(objects: &Objects, directory: &Name) -> Result<Vec<Entry>, Fault> {
+    let key = match objects.key(directory)? {
+        "/" => "/".to_owned(),
+        key => format!("{key}/"),
+    };
+    let failed = |error: opendal::Error| fault(&error, directory);
+    let lister = lister(objects, &key, false)?;
+    let found: Vec<_> = objects.wait(lister.try_collect()).map_err(failed)?;
+    let within = found.iter().filter(|found| found.path() != key);
+    within.filter_map(|found| entry(found).transpose()).collect()
+}
+
+fn lister(objects: &Objects, key: &str, recursive: bool) -> Result<Lister, Fault> {
+    let options = ListOptions { recursive, ..ListOptions::default() };
+    let lister = objects.wait(objects.operator().lister_options(key, options));
+    lister.map_err(|error| fault(&error, &Name::root()))
+}
+
+/// `None` is the prefix itself.
+fn entry(found: &opendal::Entry) -> Result<Option<Entry>, Fault> {
+    let path = found.path();
+    let (key, is_directory) = match path.strip_suffix('/') {
+        Some(directory) => (directory, true),
+        None => (path, false),
+    };
+    if key.is_empty() {
+        return Ok(None);
+    }
+    let name = Name::found(PathBuf::from(key));
+    if !is_clean(key) {
+        return Err(Fault::Entry { name, reason: UNCLEAN.to_owned() });
+    }
+    if is_directory {
+        return Ok(Some(Entry::of(name, Kind::Directory, Metadata::default())));
+    }
+    let mut entry = Entry::new(name, Some(found.metadata().content_length()));
+    entry.metadata = metadata(found.metadata());
+    Ok(Some(entry))
+}
+
+const UNCLEAN: &str = "a part of this name is empty, `.` or `..`, or there is white space at an end, \
+     which no path can have";

@@ -1,0 +1,209 @@
+//! The objects below a prefix.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use evener_place::{Abilities, Blob, Draft, Entry, Kind, Metadata, NewObject, Origin, Store};
+use evener_seal::{Fault, Name};
+use opendal::{ErrorKind, Operator};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::address::{Address, Provider, is_clean};
+use crate::blob::Object;
+use crate::draft::Upload;
+use crate::fault::{fault, text};
+use crate::listing;
+use crate::metadata::metadata;
+use crate::operator::{Settings, operator};
+use crate::pool::Pool;
+use crate::probe::Probe;
+
+/// The objects of a bucket whose names begin with a prefix. Copies share their connections.
+///
+/// There are no directories and no links, and names are UTF-8 of at most 1,024 bytes with the
+/// prefix. Modes, times and owners are kept in the metadata of each object, as rclone has them.
+#[derive(Clone)]
+pub struct Objects {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    address: Address,
+    operator: Operator,
+    runtime: Runtime,
+    requests: usize,
+    probe: Probe,
+    pool: Arc<Pool>,
+    /// True if an object had extended attributes, which are not kept.
+    lost_xattrs: AtomicBool,
+}
+
+impl Objects {
+    /// Makes no request, unless the region of a bucket of Amazon's is to be found.
+    ///
+    /// # Errors
+    /// [`Fault::Refused`] where the settings do not fit, or something is missing.
+    pub fn new(address: &Address, settings: &Settings) -> Result<Objects, Fault> {
+        let threads = thread::available_parallelism().map_or(1, usize::from).min(4);
+        let runtime = Builder::new_multi_thread().worker_threads(threads).enable_all().build();
+        let runtime = runtime.map_err(|error| Fault::Failed(error.to_string()))?;
+        let inner = Inner {
+            address: address.clone(),
+            operator: operator(address, settings, &runtime)?,
+            runtime,
+            requests: settings.requests.max(2),
+            probe: Probe::default(),
+            pool: Arc::default(),
+            lost_xattrs: AtomicBool::new(false),
+        };
+        Ok(Objects { inner: Arc::new(inner) })
+    }
+
+    /// The bucket and the prefix.
+    pub fn address(&self) -> &Address {
+        &self.inner.address
+    }
+
+    /// Returns whether there is an object below the prefix.
+    ///
+    /// # Errors
+    /// When the store can't tell.
+    pub fn has_objects(&self) -> Result<bool, Fault> {
+        listing::Walk::new(self).next().transpose().map(|first| first.is_some())
+    }
+
+    pub(crate) fn operator(&self) -> &Operator {
+        &self.inner.operator
+    }
+
+    pub(crate) fn probe(&self) -> &Probe {
+        &self.inner.probe
+    }
+
+    pub(crate) fn pool(&self) -> &Arc<Pool> {
+        &self.inner.pool
+    }
+
+    pub(crate) fn wait<T>(&self, future: impl Future<Output = T>) -> T {
+        self.inner.runtime.block_on(future)
+    }
+
+    /// The key of an object, without the prefix.
+    ///
+    /// # Errors
+    /// [`Fault::Refused`] when a store can't have such a name.
+    pub(crate) fn key<'n>(&self, name: &'n Name) -> Result<&'n str, Fault> {
+        let refused = |reason: &str| Err(Fault::Refused(reason.to_owned()));
+        let Some(key) = name.path().to_str() else { return refused(NO_UTF_8) };
+        if key.is_empty() {
+            return Ok("/");
+        }
+        if !is_clean(key) || key.chars().any(char::is_control) {
+            return refused(UNCLEAN);
+        }
+        if self.inner.address.provider == Provider::Azure && key.contains('\\') {
+            return refused(BACKSLASH);
+        }
+        let length = self.inner.address.prefix.len() + 1 + key.len();
+        if length > LONGEST_KEY { refused(TOO_LONG) } else { Ok(key) }
+    }
+
+    /// Returns what a store knows of an object; `None` if there is none.
+    pub(crate) fn status(&self, name: &Name) -> Result<Option<opendal::Metadata>, Fault> {
+        let key = self.key(name)?;
+        match self.wait(self.operator().stat(key)) {
+            Ok(found) => Ok(Some(found)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(fault(&error, name)),
+        }
+    }
+}
+
+impl fmt::Debug for Objects {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Objects").field(&self.inner.address.to_string()).finish()
+    }
+}
+
+impl Origin for Objects {
+    fn abilities(&self) -> Abilities {
+        Abilities::slow(self.inner.requests).with_metadata()
+    }
+
+    fn walk(&self) -> Box<dyn Iterator<Item = Result<Entry, Fault>> + Send + '_> {
+        Box::new(listing::Walk::new(self))
+    }
+
+    fn list(&self, directory: &Name) -> Result<Vec<Entry>, Fault> {
+        listing::list(self, directory)
+    }
+
+    fn open(&self, name: &Name, first: &mut [u8]) -> Result<(Box<dyn Blob>, usize), Fault> {
+        let (object, read) = Object::open(self, name, first)?;
+        Ok((Box::new(object), read))
+    }
+}
+
+impl Store for Objects {
+    fn abilities(&self) -> Abilities {
+        Origin::abilities(self).in_parts(PART)
+    }
+
+    fn look(&self, name: &Name) -> Result<Option<Entry>, Fault> {
+        if *name == Name::root() {
+            return Ok(Some(Entry::of(name.clone(), Kind::Directory, Metadata::default())));
+        }
+        let entry = |found: opendal::Metadata| {
+            let mut entry = Entry::new(name.clone(), Some(found.content_length()));
+            entry.metadata = metadata(&found);
+            entry
+        };
+        Ok(self.status(name)?.map(entry))
+    }
+
+    fn begin(&self, object: &NewObject<'_>) -> Result<Box<dyn Draft>, Fault> {
+        if !object.metadata.xattrs.is_empty() {
+            self.inner.lost_xattrs.store(true, Ordering::Relaxed);
+        }
+        Ok(Box::new(Upload::begin(self, object)?))
+    }
+
+    fn origin(&self) -> Option<&dyn Origin> {
+        Some(self)
+    }
+
+    /// Stores answer when what they have taken is safe.
+    fn sync(&self) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    fn remove(&self, name: &Name) -> Result<(), Fault> {
+        let key = self.key(name)?;
+        match self.wait(self.operator().delete(key)) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(Fault::Missing(name.clone())),
+            Err(error) => Err(Fault::Failed(text(&error))),
+            Ok(()) => Ok(()),
+        }
+    }
+
+    fn notices(&self) -> Vec<String> {
+        let lost = self.inner.lost_xattrs.load(Ordering::Relaxed);
+        lost.then(|| NO_XATTRS.to_owned()).into_iter().collect()
+    }
+}
+
+/// The length of parts in bytes: a multiple of 256 KiB, as Google's store has it.
+pub(crate) const PART: usize = 8 << 20;
+
+const LONGEST_KEY: usize = 1024;
+
+const NO_UTF_8: &str = "its name is no UTF-8, and the names of an object store are";
+const UNCLEAN: &str = "an object store does not keep such a name: it has a control character, a part \
+     that is `.` or `..`, or white space at an end";
+const BACKSLASH: &str = "Azure takes the backslash in its name for a slash";
+const TOO_LONG: &str =
+    "with the prefix, its name is longer than the 1,024 bytes of an object store";
+const NO_XATTRS: &str = "extended attributes are not kept in an object store";

@@ -1,0 +1,217 @@
+//! A proxy in front of a server of S3's protocol. It fails where a test wants it, and watches that
+//! nothing is sealed twice.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+/// A request, as far as tests look at it.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// How many came before it, of all kinds.
+    pub number: u64,
+    pub method: String,
+    /// The path and the query.
+    pub target: String,
+    head: Vec<u8>,
+    body: Vec<u8>,
+}
+
+impl Request {
+    /// What repeated requests have in common.
+    pub fn purpose(&self) -> String {
+        let head = String::from_utf8_lossy(&self.head).to_ascii_lowercase();
+        let range = head.lines().find(|line| line.starts_with("range:")).unwrap_or_default();
+        format!("{} {} {range}", self.method, self.target)
+    }
+
+    /// True if it makes parts an object.
+    pub fn is_complete(&self) -> bool {
+        self.method == "POST" && self.target.contains("uploadId=")
+    }
+
+    /// True if it begins an upload.
+    pub fn is_begin(&self) -> bool {
+        self.method == "POST" && self.target.contains("uploads")
+    }
+
+    /// True if it puts an object or a part of one.
+    pub fn is_put(&self) -> bool {
+        self.method == "PUT"
+    }
+
+    /// True if it is of the questions that are asked at first use.
+    pub fn is_probe(&self) -> bool {
+        self.target.contains(".evener-")
+    }
+}
+
+/// What the proxy does with a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    Pass,
+    /// Answers itself, with this status.
+    Answer(u16),
+    /// Ends the connection, and the server hears nothing.
+    Reset,
+    /// The server does it, and the answer is lost.
+    LoseAnswer,
+    /// Half of the answer's body comes.
+    Cut,
+    /// The answer names another ETag.
+    OtherEtag,
+}
+
+/// The salts of uploads.
+type Salts = HashMap<String, Vec<u8>>;
+
+/// A hash of the bytes of each part of each salt.
+type Parts = HashMap<(Vec<u8>, String), u64>;
+
+type Choose = dyn Fn(&Request) -> Act + Send + Sync;
+
+/// A proxy that listens on a port of its own.
+pub struct Proxy {
+    pub port: u16,
+    state: Arc<State>,
+}
+
+struct State {
+    upstream: u16,
+    choose: Box<Choose>,
+    requests: AtomicU64,
+    sealed: Mutex<(Salts, Parts)>,
+    sealed_twice: Mutex<Vec<String>>,
+}
+
+impl Proxy {
+    pub fn new(upstream: u16, choose: impl Fn(&Request) -> Act + Send + Sync + 'static) -> Proxy {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let state = Arc::new(State {
+            upstream,
+            choose: Box::new(choose),
+            requests: AtomicU64::new(0),
+            sealed: Mutex::default(),
+            sealed_twice: Mutex::default(),
+        });
+        let shared = state.clone();
+        thread::spawn(move || {
+            for connection in listener.incoming().flatten() {
+                let state = shared.clone();
+                thread::spawn(move || drop(state.serve(&connection)));
+            }
+        });
+        Proxy { port, state }
+    }
+
+    pub fn requests(&self) -> u64 {
+        self.state.requests.load(Ordering::SeqCst)
+    }
+
+    /// Fails if the same part of the same salt was seen with two contents.
+    #[track_caller]
+    pub fn assert_nothing_was_sealed_twice(&self) {
+        assert_eq!(*self.state.sealed_twice.lock().unwrap(), Vec::<String>::new());
+        assert!(!self.state.sealed.lock().unwrap().1.is_empty(), "nothing was seen");
+    }
+}
+
+impl State {
+    fn serve(&self, connection: &TcpStream) -> io::Result<()> {
+        let mut reader = BufReader::new(connection);
+        while let Some(request) = self.read(&mut reader)? {
+            self.watch(&request);
+            let act = (self.choose)(&request);
+            match act {
+                Act::Answer(status) => {
+                    let answer =
+                        format!("HTTP/1.1 {status} -\r\nETag: \"0\"\r\nContent-Length: 0\r\n\r\n");
+                    (&mut &*connection).write_all(answer.as_bytes())?;
+                    continue;
+                }
+                Act::Reset => return connection.shutdown(Shutdown::Both),
+                _ => {}
+            }
+            let mut answer = self.forward(&request)?;
+            let body = answer.windows(4).position(|it| it == b"\r\n\r\n").unwrap_or(0) + 4;
+            match act {
+                Act::LoseAnswer => return connection.shutdown(Shutdown::Both),
+                Act::Cut => answer.truncate(body + answer.len().saturating_sub(body) / 2),
+                Act::OtherEtag => {
+                    let head = String::from_utf8_lossy(&answer[..body]).to_ascii_lowercase();
+                    if let Some(at) = head.find("etag: \"") {
+                        answer[at + 7] = if answer[at + 7] == b'x' { b'y' } else { b'x' };
+                    }
+                }
+                _ => {}
+            }
+            (&mut &*connection).write_all(&answer)?;
+            // The server was asked to end the connection.
+            return connection.shutdown(Shutdown::Both);
+        }
+        Ok(())
+    }
+
+    fn read(&self, reader: &mut BufReader<&TcpStream>) -> io::Result<Option<Request>> {
+        let (mut head, mut length) = (Vec::new(), 0);
+        loop {
+            let start = head.len();
+            if reader.read_until(b'\n', &mut head)? == 0 {
+                return Ok(None);
+            }
+            let line = String::from_utf8_lossy(&head[start..]).to_ascii_lowercase();
+            if let Some(value) = line.strip_prefix("content-length:") {
+                length = value.trim().parse().unwrap();
+            }
+            if line == "\r\n" {
+                break;
+            }
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body)?;
+        let first = String::from_utf8_lossy(&head).lines().next().unwrap_or_default().to_owned();
+        let mut words = first.split(' ').map(str::to_owned);
+        let (method, target) = (words.next().unwrap(), words.next().unwrap());
+        let number = self.requests.fetch_add(1, Ordering::SeqCst);
+        Ok(Some(Request { number, method, target, head, body }))
+    }
+
+    fn forward(&self, request: &Request) -> io::Result<Vec<u8>> {
+        let mut server = TcpStream::connect(("127.0.0.1", self.upstream))?;
+        let end = request.head.len() - 2;
+        server.write_all(&request.head[..end])?;
+        server.write_all(b"Connection: close\r\n\r\n")?;
+        server.write_all(&request.body)?;
+        let mut answer = Vec::new();
+        server.read_to_end(&mut answer)?;
+        Ok(answer)
+    }
+
+    /// An object begins with its salt, and so does the first part of one.
+    fn watch(&self, request: &Request) {
+        if !request.is_put() || request.is_probe() || request.body.is_empty() {
+            return;
+        }
+        let (path, query) = request.target.split_once('?').unwrap_or((&request.target, ""));
+        let value = |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(name));
+        let (upload, part) = (value("uploadId="), value("partNumber=").unwrap_or("1"));
+        let (salts, seen) = &mut *self.sealed.lock().unwrap();
+        let salt = || request.body[..request.body.len().min(24)].to_vec();
+        let salt = match upload {
+            Some(upload) if part == "1" => salts.entry(upload.to_owned()).or_insert_with(salt),
+            Some(upload) => salts.get_mut(upload).expect("the first part comes first"),
+            None => &mut salt(),
+        };
+        let mut hasher = DefaultHasher::new();
+        request.body.hash(&mut hasher);
+        let hash = hasher.finish();
+        if *seen.entry((salt.clone(), part.to_owned())).or_insert(hash) != hash {
+            self.sealed_twice.lock().unwrap().push(format!("part {part} of {path}"));
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Servers of object stores, on this machine. Other crates' tests take this file too.
+
+#![allow(dead_code, unreachable_pub, reason = "each test uses some of it")]
+
+use std::fs::{self, File};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A server with one bucket, `bucket`.
+pub struct Server {
+    child: Child,
+    home: tempfile::TempDir,
+    pub port: u16,
+    pub scheme: &'static str,
+}
+
+impl Server {
+    /// A server of S3's protocol; `None` where it could not be installed.
+    pub fn s3() -> Option<Server> {
+        let program = installed("bin/versitygw")?;
+        let (home, port) = (tempfile::tempdir().unwrap(), free_port());
+        fs::create_dir(home.path().join("bucket")).unwrap();
+        let mut command = Command::new(program);
+        command.env("ROOT_ACCESS_KEY", "key").env("ROOT_SECRET_KEY", "secret");
+        command.args(["--port", &format!("127.0.0.1:{port}"), "--quiet", "posix"]);
+        command.arg(home.path());
+        Some(Server::start(command, home, port, "s3"))
+    }
+
+    /// A server of Google's protocol.
+    pub fn gcs() -> Option<Server> {
+        let program = installed("bin/fake-gcs-server")?;
+        let (home, port) = (tempfile::tempdir().unwrap(), free_port());
+        fs::create_dir(home.path().join("bucket")).unwrap();
+        let mut command = Command::new(program);
+        command.args(["-scheme", "http", "-host", "127.0.0.1", "-backend", "filesystem"]);
+        command.args(["-port", &port.to_string(), "-filesystem-root"]).arg(home.path());
+        command.args(["-public-host", &format!("127.0.0.1:{port}")]);
+        command.args(["-external-url", &format!("http://127.0.0.1:{port}")]);
+        Some(Server::start(command, home, port, "gs"))
+    }
+
+    /// A server of Azure's protocol.
+    pub fn azure() -> Option<Server> {
+        let program = installed("azurite/node_modules/.bin/azurite-blob")?;
+        let (home, port) = (tempfile::tempdir().unwrap(), free_port());
+        let mut command = Command::new(program);
+        command.args(["--blobHost", "127.0.0.1", "--blobPort", &port.to_string()]);
+        command.args(["--silent", "--skipApiVersionCheck", "--disableTelemetry", "--location"]);
+        command.arg(home.path());
+        let server = Server::start(command, home, port, "az");
+        server.make_container();
+        Some(server)
+    }
+
+    /// Azure's way to make a bucket, with its signature.
+    fn make_container(&self) {
+        let date = Command::new("date").args(["-uR"]).env("LC_ALL", "C").output().unwrap().stdout;
+        let date = String::from_utf8(date).unwrap().trim().replace("+0000", "GMT");
+        let (version, path) = ("2023-11-03", "devstoreaccount1/bucket");
+        let headers = format!("x-ms-date:{date}\nx-ms-version:{version}\n");
+        let signed =
+            format!("PUT{}{headers}/devstoreaccount1/{path}\nrestype:container", "\n".repeat(12));
+        let signature = signature(&signed);
+        let request = Command::new("curl")
+            .args(["-sSf", "-X", "PUT", "-H", &format!("x-ms-date: {date}")])
+            .args(["-H", &format!("x-ms-version: {version}"), "-H", "Content-Length: 0"])
+            .args(["-H", &format!("Authorization: SharedKey devstoreaccount1:{signature}")])
+            .arg(format!("http://127.0.0.1:{}/{path}?restype=container", self.port))
+            .output()
+            .unwrap();
+        assert!(request.status.success(), "{request:?} {}", self.log());
+    }
+
+    fn start(
+        mut command: Command,
+        home: tempfile::TempDir,
+        port: u16,
+        scheme: &'static str,
+    ) -> Server {
+        let log = File::create(home.path().join("log")).unwrap();
+        command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+        let child = command.spawn().unwrap();
+        let server = Server { child, home, port, scheme };
+        let until = Instant::now() + Duration::from_secs(60);
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(Instant::now() < until, "{}", server.log());
+            thread::sleep(Duration::from_millis(20));
+        }
+        server
+    }
+
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.home.path().join("log")).unwrap()
+    }
+
+    /// What a server of S3's protocol has in the bucket.
+    pub fn bucket(&self) -> PathBuf {
+        self.home.path().join("bucket")
+    }
+
+    /// The uploads that are neither completed nor aborted.
+    pub fn open_uploads(&self) -> usize {
+        let uploads = self.bucket().join(".sgwtmp/multipart");
+        let of = |path: &Path| fs::read_dir(path).into_iter().flatten().flatten();
+        of(&uploads).map(|object| of(&object.path()).count()).sum()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The key that every Azurite has.
+pub const AZURITE_KEY: &str =
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
+
+/// What Azure wants beside a request.
+fn signature(signed: &str) -> String {
+    let line = "key=$(printf %s \"$1\" | base64 -d | od -An -v -tx1 | tr -d ' \\n')
+        printf %s \"$2\" | openssl dgst -sha256 -mac HMAC -macopt hexkey:$key -binary | base64 -w0";
+    let made = Command::new("sh").args(["-c", line, "sh", AZURITE_KEY, signed]).output().unwrap();
+    String::from_utf8(made.stdout).unwrap()
+}
+
+fn installed(path: &str) -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let program = root.join("target/object-stores").join(path);
+    if program.exists() {
+        return Some(program);
+    }
+    evener_core::skipped!("{path} is not there; tests/object-stores/install installs it");
+    None
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}

@@ -1,0 +1,164 @@
+//! Transfers through a proxy that fails: the right bytes arrive, or a clear error.
+
+mod common;
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use common::proxy::{Act, Proxy, Request};
+use common::{Server, assert_same, name, objects, perform};
+use evener_place::{
+    Fault, FileError, Memory, Metadata, NewObject, Operation, Origin, Report, Store,
+    TransferOptions,
+};
+
+/// Encrypts and decrypts through a proxy that fails a request in passing now and then.
+#[track_caller]
+fn all_arrives(choose: impl Fn(&Request) -> Act + Send + Sync + 'static) {
+    let Some(server) = Server::s3() else { return };
+    let proxy = Proxy::new(server.port, choose);
+    let (plain, back, options) = (objects(), Memory::new(), TransferOptions::default());
+    let place = server.through(proxy.port, "x");
+    let report = perform(Operation::Encrypt, &plain, Some(&place), &options);
+    assert!(report.is_success() && report.files == 6, "{:?}", report.failures);
+    let report = perform(Operation::Decrypt, &place, Some(&back), &options);
+    assert!(report.is_success() && report.files == 6, "{:?}", report.failures);
+    assert_same(&plain, &back);
+    proxy.assert_nothing_was_sealed_twice();
+    assert_eq!(server.open_uploads(), 0);
+}
+
+/// True for the first so many of each kind of request.
+fn at_first(times: u32) -> impl Fn(&Request) -> bool {
+    let seen: Mutex<HashMap<String, u32>> = Mutex::default();
+    move |request| {
+        let mut seen = seen.lock().unwrap();
+        let number = seen.entry(request.purpose()).or_default();
+        *number += 1;
+        *number <= times
+    }
+}
+
+#[test]
+fn storms_of_503_and_429_pass() {
+    let is_hit = at_first(2);
+    let status = |request: &Request| if request.number % 2 == 1 { 503 } else { 429 };
+    all_arrives(move |it| if is_hit(it) { Act::Answer(status(it)) } else { Act::Pass });
+}
+
+#[test]
+fn connections_that_end_are_begun_anew() {
+    let is_hit = at_first(1);
+    all_arrives(move |it| if is_hit(it) { Act::Reset } else { Act::Pass });
+}
+
+#[test]
+fn what_was_stored_although_the_answer_was_lost_counts() {
+    // An upload whose beginning is lost stays open: nobody knows its number.
+    let is_hit = at_first(2);
+    all_arrives(move |it| match it.is_put() || it.is_complete() {
+        true if is_hit(it) => Act::LoseAnswer,
+        _ => Act::Pass,
+    });
+}
+
+#[test]
+fn bodies_that_are_cut_off_are_read_again() {
+    let is_hit = at_first(2);
+    all_arrives(move |it| if is_hit(it) && !it.is_begin() { Act::Cut } else { Act::Pass });
+}
+
+/// The report of a transfer through a proxy.
+fn through(
+    server: &Server,
+    operation: Operation,
+    near: &Memory,
+    options: &TransferOptions,
+    choose: impl Fn(&Request) -> Act + Send + Sync + 'static,
+) -> Report {
+    let proxy = Proxy::new(server.port, choose);
+    let place = server.through(proxy.port, "x");
+    match operation {
+        Operation::Encrypt => perform(operation, near, Some(&place), options),
+        _ => perform(operation, &place, Some(near), options),
+    }
+}
+
+/// Failures that are refusals of conditions, and say nothing of an object that is there.
+#[test]
+fn refusals_without_an_object_are_no_conflicts() {
+    let Some(server) = Server::s3() else { return };
+    let (plain, options) = (objects(), TransferOptions::default());
+    for status in [409, 412, 404] {
+        let choose = move |it: &Request| match it.is_probe() {
+            false if it.is_complete() || it.is_put() && !it.target.contains("partNumber") => {
+                Act::Answer(status)
+            }
+            _ => Act::Pass,
+        };
+        let report = through(&server, Operation::Encrypt, &plain, &options, choose);
+        assert_eq!((report.files, report.failures.len()), (0, 6), "{status}");
+        for failure in &report.failures {
+            let is_clear = matches!(failure.error, FileError::Place(Fault::Failed(_)));
+            assert!(is_clear, "{status}: {:?}", failure.error);
+        }
+        assert_eq!(server.open_uploads(), 0, "{status}");
+    }
+}
+
+#[test]
+fn a_store_that_ignores_conditions_is_refused() {
+    let Some(server) = Server::s3() else { return };
+    let plain = Memory::new();
+    plain.insert(name("1"), b"one");
+    let ignores = |it: &Request| match it.is_probe() && it.is_put() {
+        true => Act::Answer(200),
+        false => Act::Pass,
+    };
+    let mut options = TransferOptions::default();
+    let report = through(&server, Operation::Encrypt, &plain, &options, ignores);
+    let error = &report.failures[0].error;
+    assert!(matches!(error, FileError::Place(Fault::Refused(_))), "{error}");
+    assert!(error.to_string().contains("ignores conditions"), "{error}");
+    options.overwrite = true;
+    let report = through(&server, Operation::Encrypt, &plain, &options, ignores);
+    assert!(report.is_success(), "{:?}", report.failures);
+}
+
+#[test]
+fn answers_of_another_version_are_no_content() {
+    let Some(server) = Server::s3() else { return };
+    let (plain, back, options) = (objects(), Memory::new(), TransferOptions::default());
+    let report = perform(Operation::Encrypt, &plain, Some(&server.place("x")), &options);
+    assert!(report.is_success());
+    // The first answer of each object tells which version is read. Long ones have further reads.
+    let report = through(&server, Operation::Decrypt, &back, &options, |it| {
+        match it.method == "GET" && it.target.contains("/5.enc") {
+            true if it.number % 2 == 0 => Act::OtherEtag,
+            _ => Act::Pass,
+        }
+    });
+    assert_eq!((report.files, report.failures.len()), (5, 1), "{:?}", report.failures);
+    assert_eq!(report.failures[0].error, FileError::Place(Fault::Changed));
+}
+
+#[test]
+fn an_object_that_is_replaced_while_it_is_read_has_changed() {
+    let servers = [Server::s3(), Server::gcs(), Server::azure()];
+    for server in servers.into_iter().flatten() {
+        let (place, path, metadata) = (server.place("x"), name("object"), Metadata::default());
+        let put = |bytes: &[u8]| {
+            let mut object = NewObject::new(&path, &metadata);
+            object.replaces = true;
+            place.begin(&object).unwrap().publish(bytes).unwrap();
+        };
+        put(&[1; 1000]);
+        let (blob, read) = place.open(&path, &mut [0; 10]).unwrap();
+        assert_eq!((blob.length(), read), (1000, 10));
+        put(&[2; 1000]);
+        let mut rest = [0; 990];
+        assert_eq!(blob.read_at(&mut rest, 10), Err(Fault::Changed), "{}", server.scheme);
+        place.remove(&path).unwrap();
+        assert_eq!(blob.read_at(&mut rest, 10), Err(Fault::Changed), "{}", server.scheme);
+    }
+}

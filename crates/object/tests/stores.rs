@@ -1,0 +1,175 @@
+//! Tests transfers to and from servers of each protocol.
+
+mod common;
+
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+use common::{Server, assert_same, bytes, name, objects, perform};
+use evener_object::{Objects, Provider};
+use evener_place::{
+    Fault, FileError, Memory, Metadata, Name, NewObject, Operation, Origin, Store, TransferOptions,
+};
+
+/// All that every store must do, each in a place of its own.
+fn conformance(server: &Server) {
+    objects_go_there_and_back(&server.place("there/and back"));
+    what_exists_is_refused_resumed_or_replaced(&server.place("exists"));
+    one_of_two_racing_writers_wins(server);
+    listings_are_of_one_directory_or_of_all(&server.place("listed"));
+    metadata_come_back(&server.place("metadata"));
+    names_that_would_become_others_are_refused(&server.place("names"));
+}
+
+#[test]
+fn s3() {
+    let Some(server) = Server::s3() else { return };
+    conformance(&server);
+    assert_eq!(server.open_uploads(), 0);
+}
+
+#[test]
+fn google_cloud_storage() {
+    let Some(server) = Server::gcs() else { return };
+    conformance(&server);
+}
+
+#[test]
+fn azure_blob_storage() {
+    let Some(server) = Server::azure() else { return };
+    conformance(&server);
+}
+
+fn objects_go_there_and_back(place: &Objects) {
+    let (plain, back, options) = (objects(), Memory::new(), TransferOptions::default());
+    let report = perform(Operation::Encrypt, &plain, Some(place), &options);
+    assert!(report.is_success() && report.files == 6, "{:?}", report.failures);
+    let report = perform(Operation::Verify, place, None, &options);
+    assert!(report.is_success() && report.files == 6, "{:?}", report.failures);
+    let report = perform(Operation::Decrypt, place, Some(&back), &options);
+    assert!(report.is_success(), "{:?}", report.failures);
+    assert_same(&plain, &back);
+}
+
+fn what_exists_is_refused_resumed_or_replaced(place: &Objects) {
+    let plain = objects();
+    let encrypt =
+        |options: &TransferOptions| perform(Operation::Encrypt, &plain, Some(place), options);
+    let mut options = TransferOptions::default();
+    assert!(encrypt(&options).is_success());
+    let report = encrypt(&options);
+    assert_eq!((report.files, report.failures.len()), (0, 6));
+    let error = &report.failures[0].error;
+    assert!(matches!(error, FileError::Place(Fault::Exists(_))), "{error}");
+    options.resume = true;
+    let report = encrypt(&options);
+    assert!(report.is_success() && report.files_skipped == 6, "{:?}", report.failures);
+    options.resume = false;
+    options.overwrite = true;
+    let report = encrypt(&options);
+    assert!(report.is_success(), "{:?}", report.failures);
+}
+
+/// Of each object, one writer's bytes are there, and the other writer knows that they are not its.
+fn one_of_two_racing_writers_wins(server: &Server) {
+    let plain = objects();
+    let write = || {
+        let place = server.place("race");
+        perform(Operation::Encrypt, &plain, Some(&place), &TransferOptions::default())
+    };
+    let [one, other] = thread::scope(|scope| {
+        [scope.spawn(write), scope.spawn(write)].map(|writer| writer.join().unwrap())
+    });
+    assert_eq!(one.files + other.files, 6, "{:?}", other.failures);
+    assert_eq!(one.failures.len() + other.failures.len(), 6);
+    let back = Memory::new();
+    let place = server.place("race");
+    let report = perform(Operation::Decrypt, &place, Some(&back), &TransferOptions::default());
+    assert!(report.is_success(), "{:?}", report.failures);
+    assert_same(&plain, &back);
+}
+
+fn put(place: &Objects, path: &str, metadata: &Metadata) -> Result<(), Fault> {
+    let name = Name::found(path.into());
+    place.begin(&NewObject::new(&name, metadata))?.publish(&bytes(10))
+}
+
+fn listings_are_of_one_directory_or_of_all(place: &Objects) {
+    for path in ["a/1", "a/b/2", "a.x", "z"] {
+        put(place, path, &Metadata::default()).unwrap();
+    }
+    let names = |entries: Vec<evener_place::Entry>| {
+        let mut names: Vec<_> = entries.into_iter().map(|entry| entry.name).collect();
+        names.sort();
+        names
+    };
+    let all = place.walk().collect::<Result<Vec<_>, _>>().unwrap();
+    assert!(all.iter().all(|entry| entry.length == Some(10)), "{all:?}");
+    assert_eq!(names(all), ["a/1", "a/b/2", "a.x", "z"].map(name));
+    assert_eq!(names(place.list(&name("a")).unwrap()), ["a/1", "a/b"].map(name));
+    assert_eq!(names(place.list(&Name::root()).unwrap()), ["a", "a.x", "z"].map(name));
+    assert_eq!(names(place.list(&name("none")).unwrap()), []);
+    place.remove(&name("a/b/2")).unwrap();
+    assert_eq!(names(place.list(&name("a")).unwrap()), ["a/1"].map(name));
+    assert_eq!(place.look(&name("a/b/2")).unwrap(), None);
+    let missing = place.open(&name("a/b/2"), &mut [0; 9]).map(|_| ());
+    assert_eq!(missing, Err(Fault::Missing(name("a/b/2"))));
+}
+
+fn metadata_come_back(place: &Objects) {
+    let mut metadata = Metadata::default();
+    metadata.mode = Some(0o640);
+    metadata.modified = Some(SystemTime::UNIX_EPOCH + Duration::new(1_000_000_007, 89));
+    metadata.owner = Some((1000, 100));
+    put(place, "with", &metadata).unwrap();
+    assert_eq!(place.look(&name("with")).unwrap().unwrap().metadata, metadata);
+    let (blob, read) = place.open(&name("with"), &mut [0; 100]).unwrap();
+    assert_eq!((blob.metadata(), read), (Some(&metadata), 10));
+    put(place, "without", &Metadata::default()).unwrap();
+    let (blob, _) = place.open(&name("without"), &mut []).unwrap();
+    let uploaded = blob.metadata().unwrap().modified.unwrap();
+    let age = SystemTime::now().duration_since(uploaded).unwrap_or_default();
+    assert!(age < Duration::from_secs(600), "{age:?}");
+}
+
+fn names_that_would_become_others_are_refused(place: &Objects) {
+    let long = "x".repeat(1024);
+    for bad in [" begins", "ends\t", "a//b", "a/../b", "line\nbreak", &long] {
+        let refused = put(place, bad, &Metadata::default());
+        assert!(matches!(refused, Err(Fault::Refused(_))), "{bad}: {refused:?}");
+    }
+    let mut good = vec!["in ner", "quote\"&<>'", "ä/ö+%20", "#?*", "a:b"];
+    match place.address().provider {
+        Provider::Azure => assert!(put(place, "a\\c", &Metadata::default()).is_err()),
+        _ => good.push("a\\c"),
+    }
+    for good in &good {
+        put(place, good, &Metadata::default()).unwrap_or_else(|fault| panic!("{good}: {fault}"));
+    }
+    let mut names: Vec<_> = place.walk().map(|entry| entry.unwrap().name).collect();
+    names.sort();
+    let mut expected: Vec<_> = good.iter().map(name).collect();
+    expected.sort();
+    assert_eq!(names, expected);
+}
+
+#[test]
+fn what_the_store_refuses_is_told() {
+    let Some(server) = Server::s3() else { return };
+    let mut settings = server.settings(server.port);
+    settings.access.as_mut().unwrap().secret = "wrong".to_owned();
+    let place = Objects::new(&"s3://bucket/x".parse().unwrap(), &settings).unwrap();
+    let fault = place.look(&name("x")).unwrap_err().to_string();
+    assert!(fault.contains("refuses access"), "{fault}");
+    let fault = place.list(&Name::root()).unwrap_err().to_string();
+    assert!(fault.contains("SignatureDoesNotMatch"), "{fault}");
+    settings.access = None;
+    settings.profile = Some("there is none of this name".to_owned());
+    let place = Objects::new(&"s3://bucket/x".parse().unwrap(), &settings).unwrap();
+    let fault = place.look(&name("x")).unwrap_err().to_string();
+    assert!(fault.contains("no credentials were found"), "{fault}");
+    let settings = server.settings(server.port);
+    let place = Objects::new(&"s3://nobodys/x".parse().unwrap(), &settings).unwrap();
+    let fault = place.list(&Name::root()).unwrap_err().to_string();
+    assert!(fault.contains("NoSuchBucket"), "{fault}");
+}
