@@ -20,10 +20,10 @@ pub(crate) fn print_json(document: &impl Serialize) -> Result<(), Trouble> {
     print().map_err(Trouble::Output)
 }
 
-/// Prints the document of a result that has its own fields, and no failures.
-pub(crate) fn with_failures(result: &impl Serialize) -> Result<(), Trouble> {
+/// Prints the document of a result that has its own fields, and of files that failed.
+pub(crate) fn with_failures(result: &impl Serialize, failures: &[Failure]) -> Result<(), Trouble> {
     let mut document = serde_json::to_value(result).unwrap_or_default();
-    document["failures"] = json!([]);
+    document["failures"] = json!(failures);
     print_json(&document)
 }
 

@@ -1,9 +1,10 @@
 //! The source and the target of an operation.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirEntry, File};
 use std::io::{self, IsTerminal, Seek};
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -12,7 +13,9 @@ use evener::{Failure, Operation, Refusal, StreamSource, StreamTarget};
 use evener_cli::streams::{input, output, stdin_was_closed, stdout_was_closed};
 
 use crate::hints;
+use crate::objects::Address;
 use crate::options::Telling;
+use crate::stores::Stores;
 use crate::trouble::{Trouble, shown};
 
 /// Source and target.
@@ -49,6 +52,8 @@ pub(crate) enum Place {
     /// `-`: standard input or output.
     Pipe,
     Path(PathBuf),
+    /// Objects in an object store.
+    Objects(Address),
 }
 
 impl Place {
@@ -86,24 +91,30 @@ impl Ends {
                 "{name} is empty; name a file or a directory, or give - for a pipe"
             )));
         }
-        let source = Place::of_source(source);
-        let target = target.map(Place::of_target);
+        let place = |typed: OsString, of: fn(OsString) -> Place| {
+            let address = Stores::address(&typed)?;
+            Ok::<_, Trouble>(address.map_or_else(|| of(typed), Place::Objects))
+        };
+        let source = place(source, Place::of_source)?;
+        let target = target.map(|target| place(target, Place::of_target)).transpose()?;
         let metadata = match &source {
             Place::Pipe if stdin_was_closed() => {
                 return Err(Trouble::usage("can't read standard input: it is closed"));
             }
-            Place::Pipe => None,
+            Place::Pipe | Place::Objects(_) => None,
             Place::Path(path) => Some(fs::metadata(path).map_err(|cause| Trouble::File {
                 action: "open",
                 path: path.clone(),
                 cause,
             })?),
         };
-        let source_is_tree = metadata.as_ref().is_some_and(fs::Metadata::is_dir);
+        let source_is_tree = matches!(source, Place::Objects(_))
+            || metadata.as_ref().is_some_and(fs::Metadata::is_dir);
         let source_is_stream =
             metadata.as_ref().is_some_and(|metadata| !metadata.is_dir() && !metadata.is_file());
         let length = match &source {
             Place::Pipe => left_of_stdin(),
+            Place::Objects(_) => None,
             Place::Path(_) => metadata.filter(fs::Metadata::is_file).map(|metadata| metadata.len()),
         };
         if target == Some(Place::Pipe) {
@@ -159,11 +170,23 @@ impl Ends {
         })
     }
 
+    /// What `rewrap` changes in place, or copies if it is a pipe.
+    pub(crate) fn to_rewrap(path: OsString, telling: &Telling) -> Result<Ends, Trouble> {
+        let target = (Place::of_source(path.clone()) == Place::Pipe).then(|| "-".into());
+        Ends::find(Operation::Encrypt, path, target, false, telling)
+    }
+
     /// Removes output directories that were made in vain.
     pub(crate) fn remove_empty_target(&self) {
         if let (true, Some(Place::Path(path))) = (self.target_is_new, &self.target) {
             remove_empty(path);
         }
+    }
+
+    /// Returns whether one of the ends is an object store.
+    pub(crate) fn has_objects(&self) -> bool {
+        let is_objects = |place: &Place| matches!(place, Place::Objects(_));
+        is_objects(&self.source) || self.target.as_ref().is_some_and(is_objects)
     }
 
     /// Returns whether one of the ends is a pipe or is read like one.
@@ -224,7 +247,7 @@ impl Ends {
                 let failed = |cause| Trouble::File { action: "read", path: "-".into(), cause };
                 (File::from(input.map_err(failed)?), Path::new("standard input"))
             }
-            Place::Pipe => return Ok(None),
+            Place::Pipe | Place::Objects(_) => return Ok(None),
             Place::Path(_) if self.source_is_stream && !is_wanted => return Ok(None),
             Place::Path(path) => {
                 // A file that can't be opened is reported later like any other.
@@ -265,6 +288,7 @@ impl Ends {
         let path = |source: &Place| match source {
             Place::Pipe => PathBuf::from("-"),
             Place::Path(path) => path.clone(),
+            Place::Objects(address) => address.to_string().into(),
         };
         Ok(match (&self.source, &self.opened) {
             (source, Some(file)) if !self.begins.is_empty() => StreamSource::Begun {
@@ -277,6 +301,7 @@ impl Ends {
                 StreamSource::Opened(file.as_fd().try_clone_to_owned()?, path.clone())
             }
             (Place::Path(path), None) => StreamSource::File(path.clone()),
+            (Place::Objects(_), _) => return Err(io::ErrorKind::Unsupported.into()),
         })
     }
 
@@ -288,6 +313,7 @@ impl Ends {
             }
             Some(Place::Pipe) => StreamTarget::Descriptor(output().try_clone_to_owned()?),
             Some(Place::Path(path)) => StreamTarget::File(path.clone()),
+            Some(Place::Objects(_)) => return Err(io::ErrorKind::Unsupported.into()),
         })
     }
 }
@@ -310,10 +336,15 @@ fn refuse_no_directory(target: &Path) -> Result<(), Trouble> {
     if target.is_dir() || ![&b"/"[..], b"/.", b"/.."].iter().any(|end| name.ends_with(end)) {
         return Ok(());
     }
-    Err(Trouble::Usage(format!(
-        "{}: there is no such directory; make it first, or give the name of a file",
-        shown(target)
-    )))
+    let length = name.iter().rposition(|byte| !b"/.".contains(byte)).map_or(0, |last| last + 1);
+    let is_file = Path::new(OsStr::from_bytes(&name[..length])).is_file();
+    Err(Trouble::Usage(match is_file {
+        true => format!("{}: it is a file, and the name is one of a directory", shown(target)),
+        false => format!(
+            "{}: there is no such directory; make it first, or give the name of a file",
+            shown(target)
+        ),
+    }))
 }
 
 /// Refuses a target inside the source before anything is made there.

@@ -21,6 +21,10 @@ pub(crate) struct Given {
     pub(crate) base64: bool,
     /// `--sealed`.
     pub(crate) seals: bool,
+    /// `--quick`.
+    pub(crate) only_looks: bool,
+    /// `rekey` of plain files.
+    pub(crate) rekeys: bool,
 }
 
 /// Describes a failed file in a line, with a hint.

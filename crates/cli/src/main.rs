@@ -14,18 +14,25 @@ mod ends;
 mod help;
 mod hints;
 mod keys;
+#[cfg(not(feature = "object-stores"))]
+mod objects;
 mod options;
+mod plain;
 mod plan;
 mod progress;
 mod route;
 mod run;
 mod sealed;
 mod signals;
+mod stores;
 mod summary;
 mod table;
 mod terminal;
 mod trouble;
 mod whole_file;
+
+#[cfg(feature = "object-stores")]
+use evener::objects;
 
 use arguments::{Command, program};
 use evener_cli::witness;

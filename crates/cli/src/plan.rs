@@ -8,9 +8,11 @@ use evener::{Control, Evener, Existing, Mode, Operation, Options, Selection};
 
 use crate::hints::Given;
 use crate::keys::FreshKey;
+use crate::plain::Rekeying;
 use crate::progress::clear_bar;
 use crate::route::Route;
 use crate::sealed::{Kind, Work};
+use crate::stores::Stores;
 use crate::trouble::Trouble;
 
 /// An operation with everything that it needs.
@@ -31,8 +33,12 @@ pub(crate) struct Plan {
     /// The files of a tree to take.
     pub(crate) selection: Selection,
     pub(crate) route: Route,
+    /// What opens the object stores among the ends.
+    pub(crate) stores: Stores,
     /// The options of the sealed tree that is made or read.
     pub(crate) sealed: Option<Work>,
+    /// The new key of a plain tree or file.
+    pub(crate) rekeying: Option<Rekeying>,
     /// True if the source is a sealed tree.
     pub(crate) reads_sealed: bool,
     /// A new key, which must be on disk before the first output.
@@ -48,6 +54,7 @@ pub(crate) struct Plan {
 impl Plan {
     /// The plan for work on a sealed tree.
     pub(crate) fn of_sealed(mut self, mut sealed: Work) -> Plan {
+        self.given.only_looks = matches!(sealed.kind, Kind::Quick);
         self.given.seals = self.operation == Operation::Encrypt;
         self.reads_sealed = !self.given.seals || matches!(sealed.kind, Kind::Rekey(_));
         let selection = self.selection.clone();
@@ -63,6 +70,13 @@ impl Plan {
             });
         }
         self.sealed = Some(sealed);
+        self
+    }
+
+    /// The plan for a new key of a plain tree or file.
+    pub(crate) fn of_rekeying(mut self, rekeying: Rekeying) -> Plan {
+        self.given.rekeys = true;
+        self.rekeying = Some(rekeying);
         self
     }
 
@@ -92,6 +106,8 @@ impl Plan {
             is_dry_run = options.tree.dry_run;
             removes_sources = options.tree.remove_source;
             selection = options.tree.selection.clone();
+            options.transfer.selection = selection.clone();
+            options.transfer.names = options.tree.names.clone();
         });
         applied?;
         let (fresh_key, reused_key, said) = (None, None, None);
@@ -106,7 +122,9 @@ impl Plan {
             removes_sources,
             selection,
             route,
+            stores: Stores::default(),
             sealed: None,
+            rekeying: None,
             reads_sealed: false,
             fresh_key,
             reused_key,

@@ -19,6 +19,7 @@ use rustix::fs::{Access, AtFlags, CWD, accessat};
 use crate::ends::{Ends, Head, Place, directory_of, identity, refuse_inside, with_those_above};
 use crate::keys::{Intent, KeyPlace, Keyholder, opening};
 use crate::options::{Format, OpeningKeys, Suffix, Telling};
+use crate::stores::{Stores, refuse_among_several};
 use crate::trouble::{Trouble, shown};
 
 /// All ends of an operation.
@@ -55,6 +56,7 @@ impl Route {
                 "{only} is alone, and both SRC and DST are needed: write `evener {name} SRC... DST`"
             )));
         }
+        refuse_among_several(&sources, &target)?;
         match <[OsString; 1]>::try_from(sources) {
             Ok([source]) => Route::find_one(operation, source, target, telling),
             Err(sources) => Route::find_several(operation, sources, target, suffix, telling),
@@ -68,7 +70,8 @@ impl Route {
         telling: &Telling,
     ) -> Result<Route, Trouble> {
         let is_file = fs::metadata(&source).is_ok_and(|source| source.is_file());
-        let new = is_file.then(|| directory_to_make(&target)).flatten();
+        let is_local = Stores::address(&target)?.is_none();
+        let new = (is_file && is_local).then(|| directory_to_make(&target)).flatten();
         let ends = Ends::find(operation, source, Some(target), new.is_some(), telling)?;
         Ok(Route { ends: vec![ends], shared: None, new, keys: Vec::new() })
     }
@@ -188,7 +191,7 @@ impl Route {
     fn sources(&self) -> impl Iterator<Item = &Path> {
         self.ends.iter().filter_map(|ends| match &ends.source {
             Place::Path(path) => Some(&**path),
-            Place::Pipe => None,
+            Place::Pipe | Place::Objects(_) => None,
         })
     }
 
@@ -202,6 +205,9 @@ impl Route {
 
     /// Returns whether outputs get names that follow from those of their sources.
     pub(crate) fn has_suffixes(&self) -> bool {
+        if self.ends.iter().any(Ends::has_objects) {
+            return true;
+        }
         let goes_into = |target: &Path| self.new.is_some() || target.is_dir();
         let into_directory =
             || matches!(&self.first().target, Some(Place::Path(target)) if goes_into(target));

@@ -98,7 +98,7 @@ fn carry_out(plan: Plan, telling: &Telling, signals: &Signals) -> Result<Ending,
     progress.end(result.as_ref());
     drop(plan.reused_key.take());
     if let Some(key) = written.lock().ignore_poison().take() {
-        keep_if_used(key, &result, telling);
+        keep_if_used(key, &plan, &result, telling);
     }
     if result.as_ref().map_or(true, |report| report.files == 0) {
         plan.route.remove_empty_directory();
@@ -163,7 +163,13 @@ fn process(plan: &Plan) -> Result<Report, Failure> {
 fn process_one(plan: &Plan, ends: &Ends) -> Result<Report, Failure> {
     let Plan { operation, evener, .. } = plan;
     if let Some(sealed) = &plan.sealed {
-        return sealed::process(evener, *operation, ends, sealed);
+        return sealed::process(&plan.stores, evener, *operation, ends, sealed);
+    }
+    if ends.has_objects() {
+        return plan.stores.process(evener, *operation, ends);
+    }
+    if let (Some(rekeying), Place::Path(path)) = (&plan.rekeying, &ends.source) {
+        return rekeying.process(evener, path);
     }
     let result = match (&ends.source, &ends.target) {
         (Place::Path(source), None) if !ends.has_pipe() => evener.process(*operation, source, None),
@@ -198,8 +204,10 @@ fn leave_behind(
     report.files = progress.completed_files;
     report.bytes = progress.done_bytes;
     report.seconds = begun.elapsed().as_secs_f64();
+    // Which file has a key of `rekey` is not certain now.
     if let Some(key) = written.lock().ignore_poison().take()
         && report.files == 0
+        && !given.rekeys
     {
         key.remove();
     }
@@ -213,8 +221,9 @@ fn leave_behind(
 
 /// Removes a fresh key that encrypted nothing: the operation failed, or all files were complete
 /// already.
-fn keep_if_used(key: WrittenKey, result: &Result<Report, Failure>, telling: &Telling) {
+fn keep_if_used(key: WrittenKey, plan: &Plan, result: &Result<Report, Failure>, telling: &Telling) {
     let is_used = match result {
+        Ok(report) if report.files == 0 && plan.rekeying.is_some() => !is_unbegun(plan),
         Ok(report) => report.files > 0 || report.is_success() && key.is_first(),
         Err(_) => false,
     };
@@ -222,6 +231,14 @@ fn keep_if_used(key: WrittenKey, result: &Result<Report, Failure>, telling: &Tel
         key.remove();
     } else if telling.verbose {
         complain(&format_args!("the key is wrapped in {}", shown(key.path())));
+    }
+}
+
+/// Returns whether no file has the new key yet.
+fn is_unbegun(plan: &Plan) -> bool {
+    match (&plan.rekeying, &plan.route.first().source) {
+        (Some(rekeying), Place::Path(path)) => rekeying.is_unbegun(&plan.evener, path),
+        _ => false,
     }
 }
 
@@ -282,6 +299,10 @@ fn nothing_done(plan: &Plan, ends: &Ends, report: &Report) -> Option<(Failure, b
         }
         return Some((Failure { path: source.clone(), error: refused(NOTHING_CHOSEN) }, false));
     }
+    if plan.rekeying.is_some() {
+        let failure = Failure { path: source.clone(), error: refused(NOTHING_TO_REKEY) };
+        return (!is_told && !has_done(report)).then_some((failure, false));
+    }
     if is_told || has_done(report) || !ends.source_is_tree || has_done_named(plan, source) {
         return None;
     }
@@ -317,6 +338,8 @@ pub(crate) const EMPTY: &str =
 
 const NOTHING_CHOSEN: &str =
     "the options (--include, --exclude, --only) select nothing of what this generation holds";
+
+const NOTHING_TO_REKEY: &str = "nothing was rekeyed: it holds no file that its key opens";
 
 const NOTHING_TAKEN: &str =
     ": it has files, but the options (--include, --exclude) select none of them";

@@ -125,12 +125,15 @@ pub(crate) fn line(operation: Operation, report: &Report, given: Given) -> Strin
         _ => None,
     };
     let verb = match (operation, report.dry_run) {
+        (Operation::Encrypt, false) if given.rekeys => "rekeyed",
+        (Operation::Encrypt, true) if given.rekeys => "would rekey",
         (Operation::Encrypt, false) if given.seals => "sealed",
         (Operation::Encrypt, true) if given.seals => "would seal",
         (Operation::Encrypt, false) => "encrypted",
         (Operation::Decrypt, false) => "decrypted",
         (Operation::Encrypt, true) => "would encrypt",
         (Operation::Decrypt, true) => "would decrypt",
+        (Operation::Verify, _) if given.only_looks => "looked at",
         (Operation::Verify, _) => "verified",
     };
     let stays = made.filter(|made| !made.is_new && !report.dry_run && !report.interrupted);
@@ -142,8 +145,11 @@ pub(crate) fn line(operation: Operation, report: &Report, given: Given) -> Strin
     );
     // A dry run reads none of these bytes, so its time means nothing.
     if !report.dry_run {
+        line.push_str(&format!(" in {:.3} s", report.seconds));
+    }
+    if !report.dry_run && !given.only_looks {
         let rate = report.bytes as f64 / report.seconds.max(1e-9);
-        line.push_str(&format!(" in {:.3} s, {}/s", report.seconds, size(rate)));
+        line.push_str(&format!(", {}/s", size(rate)));
     }
     let [updated, deleted] = match report.dry_run {
         false => [" updated", " deleted"],
@@ -152,8 +158,12 @@ pub(crate) fn line(operation: Operation, report: &Report, given: Given) -> Strin
     if let Some(stays) = stays {
         line = format!("nothing changed: generation {} stays", stays.generation);
     }
+    let skipped = match given.rekeys {
+        true => " under the new key already, not verified",
+        false => " complete already, not verified",
+    };
     let further = [
-        (report.files_skipped, " complete already, not verified"),
+        (report.files_skipped, skipped),
         (report.files_updated, updated),
         (report.files_unchanged, " unchanged"),
         (report.files_deleted, deleted),
@@ -175,7 +185,9 @@ pub(crate) fn line(operation: Operation, report: &Report, given: Given) -> Strin
         Some(SealedTree::Read(read)) => line.push_str(&format!("; generation {}", read.number)),
         _ => {}
     }
-    if report.interrupted && given.seals && report.sealed.is_none() {
+    if report.interrupted && given.rekeys {
+        line.push_str("; run it again to go on from here");
+    } else if report.interrupted && given.seals && report.sealed.is_none() {
         line.push_str("; no generation was made: run it again");
     } else if report.interrupted && report.directories > 0 && operation != Operation::Verify {
         let option = if report.update { "--update" } else { "--resume" };

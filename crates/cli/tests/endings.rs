@@ -95,14 +95,22 @@ fn a_second_signal_ends_at_once() {
 #[test]
 fn signals_that_come_together_are_one() {
     let fixture = Fixture::new();
-    for pause in [0, 1, 3, 10, 30] {
+    let mut pauses = vec![30, 10, 3, 1, 0];
+    while let Some(pause) = pauses.pop() {
         let mut command = fixture.command(&["encrypt", "-k", "my.key", "--json", "-", "out"]);
         command.stdin(File::open("/dev/zero").unwrap());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         await_work(&mut child);
+        let first = Instant::now();
         for signal in [Signal::INT, Signal::INT, Signal::TERM] {
             send(&child, signal);
             sleep(Duration::from_millis(pause));
+        }
+        // On a busy machine they may come too far apart.
+        if first.elapsed() > Duration::from_millis(250) {
+            child.wait_with_output().unwrap();
+            pauses.push(pause);
+            continue;
         }
         let mut text = String::new();
         child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
@@ -358,11 +366,18 @@ fn files_beyond_the_limit_of_open_ones_fail_with_advice() {
         fs::create_dir_all(fixture.path(&format!("wide/{number}"))).unwrap();
         fs::write(fixture.path(&format!("wide/{number}/file")), "content").unwrap();
     }
-    let ended = fixture.shell("ulimit -n 30; $evener encrypt -k my.key wide sealed");
-    assert_eq!(ended.status, Some(1), "{}", ended.messages);
-    for told in ["Too many open files", "; `ulimit -n` allows more"] {
-        assert!(ended.messages.contains(told), "{}", ended.messages);
-    }
-    assert_eq!(fixture.shell("$evener encrypt -k my.key --resume wide sealed").status, Some(0));
-    assert_eq!(fixture.shell("$evener verify -k my.key sealed").status, Some(0));
+    // Workers that keep up with the walk need few files, but each needs some.
+    let begun = [30, 20, 12, 10].into_iter().find(|limit| {
+        let line = format!("ulimit -n {limit}; $evener encrypt -k my.key wide sealed-{limit}");
+        let ended = fixture.shell(&line);
+        if ended.status != Some(0) {
+            for told in ["Too many open files", "; `ulimit -n` allows more"] {
+                assert!(ended.messages.contains(told), "{limit}: {}", ended.messages);
+            }
+        }
+        ended.status == Some(1)
+    });
+    let sealed = format!("sealed-{}", begun.expect("no limit was too low"));
+    fixture.expect(0, &["encrypt", "-k", "my.key", "--resume", "wide", &sealed]);
+    fixture.expect(0, &["verify", "-k", "my.key", &sealed]);
 }

@@ -51,9 +51,10 @@ fn no_name_steers_the_terminal() {
 fn no_source_shows_a_name_in_another_way() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut found = Vec::new();
-    for name in
-        ["core", "seal", "place", "evener", "cli", "pipeline", "engines", "gpu", "gate", "../lab"]
-    {
+    for name in [
+        "core", "seal", "place", "object", "evener", "cli", "pipeline", "engines", "gpu", "gate",
+        "../lab",
+    ] {
         look_through(&crates.join(name).join("src"), &mut found);
     }
     assert!(found.is_empty(), "use `evener_core::shown`:\n{}", found.join("\n"));

@@ -289,16 +289,19 @@ fn a_profile_that_was_named_must_be_one() {
 fn a_name_that_only_a_directory_has_makes_no_file() {
     let fixture = Fixture::new();
     fs::write(fixture.path("file"), "a file").unwrap();
-    for target in ["new/.", "file/"] {
+    let missing = "there is no such directory; make it first, or give the name of a file";
+    let is_file = "it is a file, and the name is one of a directory";
+    for (target, rest) in [("new/.", missing), ("file/", is_file)] {
         for dry in [&["-n"][..], &[], &["--overwrite"]] {
             let told = refused(&fixture, &[dry, &["tree/one", target]].concat());
-            let rest = "there is no such directory; make it first, or give the name of a file";
             assert_eq!(told, format!("evener: {target}: {rest}"));
         }
     }
-    for target in ["new/", "new/.", "new//", "file/"] {
+    for (target, rest) in
+        [("new/", missing), ("new/.", missing), ("new//", missing), ("file/", is_file)]
+    {
         let told = refused(&fixture, &["-", target]);
-        assert!(told.contains("no such directory"), "{told}");
+        assert!(told.contains(rest), "{told}");
         assert!(!fixture.path("new").exists());
     }
     assert_eq!(fs::read(fixture.path("file")).unwrap(), b"a file");

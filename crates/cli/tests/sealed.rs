@@ -64,6 +64,19 @@ fn a_tree_goes_there_and_back_in_generations() {
 }
 
 #[test]
+fn progress_has_a_total() {
+    let fixture = fixture();
+    fixture.expect(0, &["encrypt", "-q", "--sealed", "-k", "my.key", "tree", "sealed"]);
+    for arguments in [&["verify", "sealed"][..], &["decrypt", "sealed", "back"]] {
+        let arguments = [arguments, &["-q", "-k", "my.key", "--json-progress"]].concat();
+        let told = fixture.expect(0, &arguments).messages;
+        let last: serde_json::Value = serde_json::from_str(told.lines().last().unwrap()).unwrap();
+        assert!(last["bytes"].as_u64().unwrap() > 300_000, "{last}");
+        assert_eq!(last["bytes"], last["bytes_total"], "{last}");
+    }
+}
+
+#[test]
 fn parts_are_decrypted_and_printed() {
     let fixture = fixture();
     fixture.expect(0, &["encrypt", "-q", "--sealed", "-k", "my.key", "tree", "sealed"]);
@@ -117,6 +130,9 @@ fn recipients_sign_and_readers_see_it() {
     // Whoever can't read the tree, and did not make it, can't go on with it.
     let ended = read(&seal);
     assert_eq!(ended.status, Some(2));
+    assert!(ended.messages.contains("has no notes of the tree's recipients"), "{ended:?}");
+    let ended = read(&[&seal[..2], &["--recipients-changed"], &seal[2..]].concat());
+    assert_eq!(ended.status, Some(2));
     assert!(ended.messages.contains("has no state of the tree"), "{ended:?}");
     let own = read(&["signers", "--own", "sealed"]);
     let own = String::from_utf8(own.output).unwrap();
@@ -127,7 +143,8 @@ fn recipients_sign_and_readers_see_it() {
     );
     fs::write(fixture.path("tree/two"), "by another").unwrap();
     settle();
-    let ended = read(&[&seal[..2], &["-i", "identity"], &seal[2..]].concat());
+    let confirmed = ["--recipients-changed", "-i", "identity"];
+    let ended = read(&[&seal[..2], &confirmed, &seal[2..]].concat());
     assert!(ended.messages.ends_with("generation 4\n"), "{ended:?}");
     let listed = fixture.expect(0, &["signers", "-i", "identity", "--json", "sealed"]).document();
     assert_eq!(listed["signers"].as_array().map(Vec::len), Some(2));
@@ -302,10 +319,10 @@ fn sealed_trees_and_others_are_told_apart() {
             &["encrypt", "-k", "my.key", "tree", "sealed/x"],
             "sealed is a sealed tree: --sealed adds",
         ),
-        (&["decrypt", "-k", "my.key", "plain", "sealed"], "sealed is a sealed tree: --sealed adds"),
+        (&["decrypt", "-k", "my.key", "plain", "sealed"], "sealed is a sealed tree; decrypt to"),
         (
             &["decrypt", "-k", "my.key", "sealed", "sealed", "x/"],
-            "sealed is a sealed tree: --sealed",
+            "sealed is a sealed tree; decrypt to",
         ),
         (&["encrypt", "--sealed", "-k", "my.key", "tree", "plain"], "holds something else"),
         (
@@ -417,7 +434,7 @@ fn cleaning_keeps_what_it_should() {
     };
     assert!(clean(&[]).starts_with("removed 0 generations, 0 files"));
     assert!(clean(&["--keep", "2", "-n"]).starts_with("would remove 1 generation, "));
-    assert!(clean(&["--keep", "2"]).ends_with("; generation 4 says so\n"));
+    assert!(clean(&["--keep", "2"]).ends_with("; recorded in generation 4\n"));
     let first = ["verify", "-k", "my.key", "--generation", "1", "sealed"];
     assert!(fixture.expect(2, &first).messages.contains("generation 1 was removed"));
     fixture.expect(0, &["verify", "-k", "my.key", "--generation", "2", "sealed"]);

@@ -25,7 +25,7 @@ fn end_by_one_signal(fixture: &Fixture, arguments: &[&str], after: Duration) {
     for signal in gentle_signals() {
         let mut command = fixture.command(arguments);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        await_handlers(&child);
+        await_handler(&child, Signal::TERM);
         sleep(after);
         assert!(child.try_wait().unwrap().is_none(), "{arguments:?}: it ended by itself");
         send(&child, signal);
@@ -36,14 +36,14 @@ fn end_by_one_signal(fixture: &Fixture, arguments: &[&str], after: Duration) {
     }
 }
 
-/// Waits until the program hears signals, however busy the machine is.
-fn await_handlers(child: &Child) {
+/// Waits until the program hears a signal, however busy the machine is.
+fn await_handler(child: &Child, signal: Signal) {
     let begin = Instant::now();
     while begin.elapsed() < Duration::from_secs(60) {
         let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
         let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
         let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-        if caught.is_some_and(|caught| caught >> (Signal::TERM.as_raw() - 1) & 1 == 1) {
+        if caught.is_some_and(|caught| caught >> (signal.as_raw() - 1) & 1 == 1) {
             return;
         }
         sleep(Duration::from_millis(5));
@@ -65,7 +65,7 @@ fn an_interrupted_command_prints_its_document() {
     let mut command = fixture.command(&arguments);
     let soon = SOON.max(5 * time_to_start(&fixture));
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    await_handlers(&child);
+    await_handler(&child, Signal::INT);
     sleep(soon);
     send(&child, Signal::INT);
     let output = child.wait_with_output().unwrap();
@@ -81,6 +81,7 @@ fn an_abort_is_told() {
     let mut command = fixture.command(&["encrypt", "-k", "my.key", "-", "out"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
+    await_handler(&child, Signal::ABORT);
     sleep(SOON.max(5 * time_to_start(&fixture)));
     send(&child, Signal::ABORT);
     let output = child.wait_with_output().unwrap();
@@ -162,10 +163,14 @@ fn interrupt_at_random(fixture: &Fixture, [encrypts, opens]: [&[&str]; 2], round
     let _ = fs::remove_dir_all(fixture.path("sealed"));
     let begun = Instant::now();
     fixture.expect(0, &[&["encrypt", "-q"], encrypts, &["plain", "sealed"]].concat());
-    let whole = begun.elapsed();
+    let mut whole = begun.elapsed();
     let policies = ["pull", "adaptive"];
     let mut interrupted = 0;
-    for round in 0..rounds {
+    for round in 0.. {
+        if round >= rounds && interrupted > 0 {
+            break;
+        }
+        assert!(round < 10 * rounds, "no run was interrupted");
         let (operation, keys, from) = match round % 2 {
             0 => ("encrypt", encrypts, "plain"),
             _ => ("decrypt", opens, "sealed"),
@@ -183,7 +188,12 @@ fn interrupt_at_random(fixture: &Fixture, [encrypts, opens]: [&[&str]; 2], round
         let mut messages = String::new();
         child.stderr.take().unwrap().read_to_string(&mut messages).unwrap();
         assert!(matches!(status, Some(0 | 130) | None), "{arguments:?}: {messages}");
-        interrupted += usize::from(status == Some(130));
+        // The first run may have been quicker than these, or slower.
+        match status {
+            Some(130) => interrupted += 1,
+            Some(_) => whole = whole.mul_f64(0.9),
+            None => whole = whole.mul_f64(1.1),
+        }
         let names = if fixture.path("out").exists() { fixture.names("out") } else { Vec::new() };
         match operation {
             "encrypt" if names.is_empty() => {}
@@ -204,7 +214,6 @@ fn interrupt_at_random(fixture: &Fixture, [encrypts, opens]: [&[&str]; 2], round
             assert!(messages.contains(&counted), "{arguments:?}: {messages} {names:?}");
         }
     }
-    assert!(interrupted > 0);
 }
 
 #[test]
@@ -358,6 +367,7 @@ fn an_interruption_before_the_work_is_told() {
         let arguments = [&["encrypt", "-R", "never", "tree", "sealed"], json].concat();
         let mut command = fixture.command(&arguments);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        await_handler(&child, signal);
         sleep(soon);
         send(&child, signal);
         let ended = child.wait_with_output().unwrap();
@@ -436,7 +446,9 @@ fn who_hangs_up_stops_the_program_unless_it_is_to_go_on() {
             command.args(["-c", &line]).env("evener", env!("CARGO_BIN_EXE_evener"));
             let command = command.current_dir(fixture.path(".")).stderr(Stdio::piped());
             let mut child = command.spawn().unwrap();
-            sleep(SOON);
+            // A signal that comes before the work ends the program without a report.
+            await_handler(&child, Signal::INT);
+            sleep(SOON.max(5 * time_to_start(&fixture)));
             send(&child, signal);
             sleep(SOON);
             if !ends {
@@ -554,7 +566,7 @@ fn threads_and_memory_that_cant_be_had_are_errors() {
         .or_else(|_| fs::copy(env!("CARGO_BIN_EXE_evener"), &program).map(drop))
         .unwrap();
     let threads = ["--nproc=1", "--nproc=2", "--nproc=3"];
-    let memory = ["--as=50000000", "--as=70000000", "--as=100000000", "--as=200000000"];
+    let memory = ["--as=70000000", "--as=80000000", "--as=100000000", "--as=200000000"];
     for limit in threads.into_iter().chain(memory) {
         for policy in ["adaptive", "pull"] {
             let _ = fs::remove_dir_all(fixture.path("sealed"));

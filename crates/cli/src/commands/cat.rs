@@ -17,27 +17,31 @@ use zeroize::Zeroizing;
 use crate::ends::{Ends, Place};
 use crate::hints::Given;
 use crate::keys::{Intent, Keyholder, is_of_age, opening};
-use crate::options::{EngineOptions, Generations, OpeningKeys, Suffix, Telling, values};
+use crate::objects::Address;
+use crate::options::{
+    EngineOptions, Format, Generations, OpeningKeys, StoreOptions, Suffix, Telling, values,
+};
 use crate::plan::{self, Plan};
 use crate::route::Route;
 use crate::run::{ending, run};
-use crate::sealed::{self, is_sealed};
+use crate::sealed::{self, find};
 use crate::signals::Signals;
+use crate::stores::Stores;
 use crate::summary;
 use crate::trouble::{Ending, Trouble, complain, refused, shown};
 
 /// Print the content of encrypted files
 ///
-/// SRC is an encrypted file, a device, a FIFO, or `-` for standard input; several are printed in
-/// this order. If the first SRC is an encrypted tree, the others are files in it, by the names that
-/// they had before encryption: `evener cat -k my.key backup letters/one.txt`.
+/// SRC is an encrypted file, a device, a FIFO, or `-` for standard input; Evener prints several in
+/// the order given. If the first name is an encrypted TREE, the others are files in it, under the
+/// names that they had before encryption: `evener cat -k my.key backup letters/one.txt`.
 ///
-/// Only authenticated bytes are printed, and nothing follows a file that failed.
+/// Evener prints only authenticated bytes, and stops at the first file that fails.
 ///
-/// --identity and --passphrase find wrapped keys as for `evener decrypt`; the key of a tree opens
+/// --identity and --passphrase find wrapped keys as in `evener decrypt`. The key of a tree opens
 /// all files in it.
 #[derive(Args)]
-#[command(override_usage = "evener cat [OPTIONS] <FILE>...\n       \
+#[command(override_usage = "evener cat [OPTIONS] <SRC>...\n       \
                             evener cat [OPTIONS] <TREE> <PATH>...")]
 pub(crate) struct Cat {
     #[command(flatten)]
@@ -52,11 +56,13 @@ pub(crate) struct Cat {
     #[command(flatten)]
     generations: Generations,
     #[command(flatten)]
+    stores: StoreOptions,
+    #[command(flatten)]
     pub(crate) engines: EngineOptions,
     /// Print only the content and failures
     #[arg(short, long, help_heading = "Messages")]
     quiet: bool,
-    /// Encrypted files, or a tree and files in it by their plain names
+    /// Encrypted files, or a tree and files in it, by their names before encryption
     #[arg(value_name = "SRC", required = true, num_args = 1..)]
     paths: Vec<OsString>,
 }
@@ -64,13 +70,14 @@ pub(crate) struct Cat {
 /// Options that choose a part of a file.
 #[derive(Args, Clone, Copy, Debug)]
 struct Extent {
-    /// Begin at this byte of the content, counted from 0
+    /// Start at this byte of the content, counted from 0
     ///
-    /// Only the chunks that hold the bytes are read, and the last one, which shows that the file is
-    /// whole. This is for one file, in binary. N may be 64K, 1M or 1G
+    /// Evener reads only the chunks that hold the bytes, and the last one, which shows that the
+    /// file is whole. The option is for one file, not in base64 or armour. N may have a suffix:
+    /// 64K, 1M or 1G
     #[arg(long, value_name = "N", value_parser = values::bytes, allow_negative_numbers = true)]
     offset: Option<u64>,
-    /// Print at most this many bytes
+    /// Print at most this many bytes [default: all to the end]
     ///
     /// See --offset
     #[arg(long, value_name = "N", value_parser = values::bytes, allow_negative_numbers = true)]
@@ -78,14 +85,24 @@ struct Extent {
 }
 
 impl Cat {
-    pub(crate) fn perform(self, signals: &Signals) -> Result<Ending, Trouble> {
+    pub(crate) fn perform(mut self, signals: &Signals) -> Result<Ending, Trouble> {
         let telling = Telling { json: false, quiet: true, verbose: false, json_progress: None };
-        if is_sealed(self.paths[0].as_ref()) {
+        let stores = Stores::new(&self.stores);
+        let address = Stores::address(&self.paths[0])?;
+        if find(&stores, &self.paths[0], &mut self.generations.trust)? {
             streams::keep_output();
             signals.tell_before_work(Vec::new(), b"evener: interrupted\n".to_vec());
-            return self.print_sealed(signals, &telling);
+            return self.print_sealed(&stores, signals, &telling);
         }
         self.generations.refuse()?;
+        if let Some(address) = address {
+            streams::keep_output();
+            signals.tell_before_work(Vec::new(), b"evener: interrupted\n".to_vec());
+            return self.print_objects(&stores, &address, signals, &telling);
+        }
+        if let Some(option) = self.stores.any() {
+            return Err(Trouble::Usage(format!("{option} is for object stores, and SRC is none")));
+        }
         if self.extent.is_given() {
             streams::keep_output();
             signals.tell_before_work(Vec::new(), b"evener: interrupted\n".to_vec());
@@ -96,7 +113,12 @@ impl Cat {
     }
 
     /// Prints files of a sealed tree.
-    fn print_sealed(mut self, signals: &Signals, telling: &Telling) -> Result<Ending, Trouble> {
+    fn print_sealed(
+        mut self,
+        stores: &Stores,
+        signals: &Signals,
+        telling: &Telling,
+    ) -> Result<Ending, Trouble> {
         let tree = PathBuf::from(&self.paths[0]);
         if self.paths.len() == 1 {
             let tree = shown(&tree);
@@ -111,14 +133,15 @@ impl Cat {
         if self.extent.is_given() && members.paths().len() > 1 {
             return Err(Trouble::usage(FOR_ONE));
         }
-        let (mut options, ring, mut warnings) = sealed::open(&self.keys, &tree, signals)?;
+        let (mut options, ring, mut warnings) = sealed::open(&self.keys, stores, &tree, signals)?;
         self.generations.apply(&mut options)?;
         let evener = self.engines.evener(ring, telling, signals)?;
         warnings.extend(plan::warnings(Operation::Decrypt, &evener, false));
         for warning in warnings.iter().filter(|_| !self.quiet) {
             complain(&format_args!("warning: {warning}"));
         }
-        let (files, read) = evener.open_in_tree(&evener.local(&tree), &options, members.paths())?;
+        let place = stores.place(&tree, &evener)?;
+        let (files, read) = evener.open_in_tree(&place, &options, members.paths())?;
         for line in summary::of_read(&read).iter().filter(|_| !self.quiet) {
             complain(line);
         }
@@ -126,6 +149,61 @@ impl Cat {
         for (file, path) in files.iter().zip(members.paths()) {
             let fail = |error| Failure { path: tree.join(path), error };
             let copied = self.extent.copy(file, only_text, |error| fail(error).into());
+            let Err(Trouble::Failure(failure)) = copied else {
+                copied?;
+                continue;
+            };
+            let mut report = Report::default();
+            report.failures.push(failure);
+            summary::tell(Operation::Decrypt, &report, Given::default(), telling);
+            return Ok(ending(&report));
+        }
+        Ok(Ending::Done)
+    }
+
+    /// Prints objects: one, or those with these plain names below a prefix.
+    fn print_objects(
+        mut self,
+        stores: &Stores,
+        address: &Address,
+        signals: &Signals,
+        telling: &Telling,
+    ) -> Result<Ending, Trouble> {
+        self.keys.complete()?;
+        self.suffix.of_age = self.keys.format == Some(Format::Age);
+        let names = self.suffix.names();
+        let addresses = match &self.paths[1..] {
+            [] => vec![address.clone()],
+            members => {
+                let members = Selection::default().only(members);
+                let members = members.map_err(|error| Trouble::Usage(error.to_string()))?;
+                let sealed = members.paths().iter().map(|path| {
+                    let file = names.seal(path.file_name().unwrap_or_default());
+                    let sealed = path.with_file_name(file);
+                    let key = sealed.to_str().ok_or_else(|| Trouble::usage(NO_UTF_8));
+                    key.map(|key| address.join(key))
+                });
+                sealed.collect::<Result<_, _>>()?
+            }
+        };
+        if self.extent.is_given() && addresses.len() > 1 {
+            return Err(Trouble::usage(FOR_ONE));
+        }
+        let OpeningKeys { origins, identities, passphrase, .. } = &self.keys;
+        let (asks, exposure) = (self.keys.name_a_key(), &origins.exposure);
+        let keyholder = Keyholder::new(signals, Some(identities), passphrase, exposure, asks)?;
+        let source = Place::Objects(address.clone());
+        let ring = opening(&self.keys, &source, None, Intent::Decrypt, &keyholder)?;
+        let evener = self.engines.evener(ring, telling, signals)?;
+        let only_text = streams::output().is_terminal() && !self.force;
+        for address in addresses {
+            let path = PathBuf::from(address.to_string());
+            let fail = |error| Failure { path: path.clone(), error };
+            let opened = stores.open_object(&address)?;
+            let copied = evener
+                .open_blob(opened)
+                .map_err(|error| Trouble::from(fail(error)))
+                .and_then(|file| self.extent.copy(&file, only_text, |error| fail(error).into()));
             let Err(Trouble::Failure(failure)) = copied else {
                 copied?;
                 continue;
@@ -290,6 +368,8 @@ impl Extent {
         }
     }
 }
+
+const NO_UTF_8: &str = "the names of objects are UTF-8, and a PATH is not";
 
 const FOR_ONE: &str = "--offset and --count are for one file, and several are given";
 

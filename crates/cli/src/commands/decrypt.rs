@@ -10,34 +10,38 @@ use evener_cli::streams::output;
 use crate::ends::{Ends, Place};
 use crate::keys::{Intent, Keyholder, are_of_age};
 use crate::options::{
-    Choosing, EngineOptions, Format, Generations, OpeningKeys, Part, Telling, Writing,
+    Choosing, EngineOptions, Format, Generations, OpeningKeys, Part, StoreOptions, Telling, Writing,
 };
 use crate::plan::{Plan, warnings};
 use crate::route::Route;
 use crate::run::run;
-use crate::sealed::{self, Kind, Reading, is_sealed};
+use crate::sealed::{self, Kind, Reading};
 use crate::signals::Signals;
+use crate::stores::{Stores, check};
 use crate::trouble::{Ending, Trouble};
 
 /// Decrypt a file, a tree or a pipe
 ///
 /// SRC and DST are files, trees, or `-` for standard input and output. SRC may also be a device or
-/// a FIFO, such as the shell's `<(command)`. In a tree, the files with the suffix `.enc` are
-/// decrypted, or `.age` where they are age's own; files of the other kind are errors. A file gets
-/// its name only after all of it was authenticated, and a pipe gets only authenticated bytes.
+/// a FIFO, such as the shell's `<(command)`. In a tree, Evener decrypts the files with the suffix
+/// `.enc`, or with `.age` if they are age's own; files of the other kind are errors. A file gets
+/// its name only after Evener has authenticated all of it, and a pipe gets only authenticated
+/// bytes.
 ///
 /// `evener decrypt -k my.key --only report.txt --only letters backup restored` restores a part of a
-/// tree: a file, and a directory with everything in it.
+/// tree: a file, and a directory with everything in it. From a sealed tree (TREE), Evener restores
+/// everything, or only the PATHs after DST.
 ///
-/// A single tree is decrypted to DST itself. Several sources are decrypted into a directory, each
-/// under its own name; then DST ends in a slash: `evener decrypt -k my.key photos letters
-/// notes.txt.enc restored/`.
+/// Evener decrypts a single tree to DST itself. It decrypts several sources into a directory, each
+/// under its own name; end DST in a slash: `evener decrypt -k my.key photos letters notes.txt.enc
+/// restored/`.
 ///
-/// --identity and --passphrase open age files, and the wrapped key in SRC (evener-key.age), beside a
-/// file (SRC.evener-key.age, or evener-key.age) or at the start of a pipe. With --key they open that
-/// key. A key in a directory further up is used only if --key names it.
+/// --identity and --passphrase open age files, and the wrapped key in SRC (evener-key.age), beside
+/// a file (SRC.evener-key.age, or evener-key.age) or at the start of a pipe. With --key, they open
+/// that key. Evener uses a key in a directory further up only if --key names it.
 #[derive(Args)]
-#[command(override_usage = "evener decrypt [OPTIONS] <SRC>... <DST>")]
+#[command(override_usage = "evener decrypt [OPTIONS] <SRC>... <DST>\n       \
+                            evener decrypt [OPTIONS] <TREE> <DST> [PATH]...")]
 pub(crate) struct Decrypt {
     #[command(flatten)]
     keys: OpeningKeys,
@@ -50,10 +54,10 @@ pub(crate) struct Decrypt {
     force: bool,
     /// Write plaintext even where others could read it
     ///
-    /// This is the case if the file system keeps no modes (FAT, exFAT, NTFS) and is not mounted for
-    /// you alone; without this option, Evener refuses before it writes anything. If SRC is on such
-    /// a file system, this option also gives the plaintext the modes shown there; otherwise only
-    /// you can read the files
+    /// Others can read it if the file system keeps no modes (FAT, exFAT, NTFS) and is not mounted
+    /// for you alone. Without this option, Evener refuses to write there. If SRC is on such a file
+    /// system, this option also gives the plaintext the modes that SRC shows; without it, only you
+    /// can read the files
     #[arg(long, help_heading = "Outputs")]
     insecure_modes: bool,
     #[command(flatten)]
@@ -61,13 +65,15 @@ pub(crate) struct Decrypt {
     #[command(flatten)]
     generations: Generations,
     #[command(flatten)]
+    stores: StoreOptions,
+    #[command(flatten)]
     pub(crate) engines: EngineOptions,
     #[command(flatten)]
     pub(crate) telling: Telling,
     /// Files, trees, or `-` for standard input; the last name is the output
     ///
     /// The last name, DST, is a file, a directory, or `-` for standard output. A DST that ends in a
-    /// slash is a directory, and is made if it is missing
+    /// slash is a directory; Evener makes it if it is missing
     #[arg(value_name = "SRC", required = true, num_args = 1..)]
     paths: Vec<OsString>,
 }
@@ -81,11 +87,14 @@ impl Decrypt {
     fn plan(mut self, signals: &Signals) -> Result<Plan, Trouble> {
         let operation = Operation::Decrypt;
         self.keys.complete()?;
-        self.part.add(sealed::take_paths(&mut self.paths));
-        if let [source, _] = &*self.paths
-            && is_sealed(source.as_ref())
-        {
-            return self.plan_sealed(signals);
+        let stores = Stores::new(&self.stores);
+        self.part.add(sealed::take_paths(&stores, &mut self.paths)?);
+        let sources = self.paths.split_last().map_or(&[][..], |(_, sources)| sources);
+        for source in sources {
+            let is_tree = sealed::find(&stores, source, &mut self.generations.trust)?;
+            if is_tree && sources.len() == 1 {
+                return self.plan_sealed(&stores, signals);
+            }
         }
         self.generations.refuse()?;
         let sources = self.paths.split_last().map_or(&[][..], |(_, sources)| sources);
@@ -95,9 +104,10 @@ impl Decrypt {
             self.keys.format = Some(Format::Age);
         }
         let mut route = Route::find(operation, self.paths, &self.choosing.suffix, &self.telling)?;
-        route.targets().try_for_each(sealed::refuse_as_target)?;
+        route.targets().try_for_each(|it| sealed::refuse_as_target(operation, it))?;
         route.first().check_stdin(&self.keys.that_read_stdin())?;
         self.writing.check(operation, &route)?;
+        check(&self.stores, &self.writing, &route)?;
         self.choosing.check(route.has_tree(), route.has_suffixes())?;
         let armour = self.keys.openssl.armour(self.keys.format);
         if armour.is_some() {
@@ -136,7 +146,7 @@ impl Decrypt {
         }
         let insecure_modes = self.insecure_modes;
         let (choosing, part, writing) = (self.choosing, self.part, self.writing);
-        Plan::new(operation, evener, route, warnings, |options| {
+        let plan = Plan::new(operation, evener, route, warnings, |options| {
             options.stream.base64 = armour;
             options.stream.insecure_modes = insecure_modes;
             options.tree.insecure_modes = insecure_modes;
@@ -144,10 +154,11 @@ impl Decrypt {
             writing.apply(options);
             choosing.apply(&mut options.tree)?;
             part.apply(&mut options.tree)
-        })
+        })?;
+        Ok(Plan { stores, ..plan })
     }
 
-    fn plan_sealed(self, signals: &Signals) -> Result<Plan, Trouble> {
+    fn plan_sealed(self, stores: &Stores, signals: &Signals) -> Result<Plan, Trouble> {
         let operation = Operation::Decrypt;
         self.writing.check_sealed(operation)?;
         if self.force {
@@ -158,7 +169,7 @@ impl Decrypt {
         let Ok([source, target]) = <[OsString; 2]>::try_from(self.paths) else {
             return Err(Trouble::usage("write `evener decrypt TREE DST [PATH]...`"));
         };
-        sealed::refuse_as_target(target.as_ref())?;
+        sealed::refuse_as_target(operation, target.as_ref())?;
         let ends = Ends::find(operation, source, Some(target), false, &self.telling)?;
         let (insecure_modes, writing) = (self.insecure_modes, self.writing);
         let reading = Reading {
@@ -168,6 +179,7 @@ impl Decrypt {
             choosing: self.choosing,
             part: self.part,
             engines: &self.engines,
+            stores,
             telling: &self.telling,
         };
         reading.plan(operation, ends, signals, |options| {

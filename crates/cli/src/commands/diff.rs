@@ -1,10 +1,12 @@
 //! `evener diff`
 
 use std::ffi::OsString;
+use std::fs;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use evener::Failure;
 use evener::sealed_trees::{At, Change, Difference, Later};
 use serde_json::json;
 
@@ -13,15 +15,17 @@ use crate::options::{Choosing, Output, Part, TreeOptions};
 use crate::sealed::Tree;
 use crate::sealed::list::or_root;
 use crate::signals::Signals;
-use crate::trouble::{Ending, Trouble, shown};
+use crate::trouble::{Ending, Trouble, refused, shown};
 
 /// Show what has changed between generations of a sealed tree
 ///
-/// ONE and OTHER are numbers of generations, or OTHER is a directory such as the source, whose files
-/// count as unchanged if size and time are the same. Without OTHER, generation ONE is compared with
-/// the newest one, or the newest one with the directory ONE.
+/// ONE is the number of a generation. OTHER is the number of another, or a directory such as the
+/// source; a file in it counts as unchanged if size and time are the same. Without OTHER, Evener
+/// compares ONE with the newest generation; then ONE may also be a directory. Write ./2026 for a
+/// directory whose name is a number.
 ///
-/// The exit status is that of `diff`: 0 if nothing differs, 1 if something does, 2 for an error.
+/// The exit status is that of the system's `diff`: 0 if nothing differs, 1 if something does, 2
+/// after an error.
 #[derive(Args)]
 pub(crate) struct Diff {
     #[command(flatten)]
@@ -73,6 +77,9 @@ impl Diff {
             }
         };
         tree.sealed.at = at;
+        if let State::Directory(path) = &later {
+            refuse_no_directory(path)?;
+        }
         let place = match &later {
             State::Directory(path) => Some(tree.evener.local(path)),
             State::Generation(_) => None,
@@ -86,7 +93,7 @@ impl Diff {
         };
         let (mut all, mut printed, mut has_changed) = (Vec::new(), Ok(()), false);
         let mut out = io::BufWriter::new(io::stdout().lock());
-        tree.evener.diff_tree(&tree.place(), later, &tree.sealed, &mut |difference| {
+        tree.evener.diff_tree(&tree.place()?, later, &tree.sealed, &mut |difference| {
             has_changed = true;
             match output.json {
                 true => all.push(difference),
@@ -101,6 +108,20 @@ impl Diff {
         }
         Ok(if has_changed { Ending::SomeFailed } else { Ending::Done })
     }
+}
+
+fn refuse_no_directory(path: &Path) -> Result<(), Trouble> {
+    let reason = match fs::metadata(path) {
+        Ok(found) if found.is_dir() => return Ok(()),
+        Ok(_) => "it is neither a directory nor the number of a generation",
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            "there is no such directory, and it is not the number of a generation"
+        }
+        Err(cause) => {
+            return Err(Trouble::File { action: "read", path: path.to_owned(), cause });
+        }
+    };
+    Err(Failure { path: path.to_owned(), error: refused(reason) }.into())
 }
 
 fn print(difference: &Difference, out: &mut impl Write) -> io::Result<()> {

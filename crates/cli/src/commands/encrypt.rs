@@ -1,6 +1,7 @@
 //! `evener encrypt`
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::Args;
 use evener::sealed_trees::SealedOptions;
@@ -8,48 +9,53 @@ use evener::{Mode, Operation};
 
 use crate::ends::Place;
 use crate::keys::{Keyholder, sealing, sealing_tree};
-use crate::options::{Choosing, EngineOptions, Format, Sealing, SealingKeys, Telling, Writing};
+use crate::options::{
+    Choosing, EngineOptions, Format, Sealing, SealingKeys, StoreOptions, Telling, Writing,
+};
 use crate::plan::{Plan, warnings};
 use crate::route::Route;
 use crate::run::run;
-use crate::sealed::{self, Kind, Work, is_sealed};
+use crate::sealed::{self, Kind, Work, is_sealed_in};
 use crate::signals::Signals;
+use crate::stores::{Stores, check};
 use crate::trouble::{Ending, Trouble, shown};
 
 /// Encrypt a file, a tree or a pipe
 ///
-/// SRC and DST are files, trees, or `-` for standard input and output. SRC may also be a device or
-/// a FIFO, such as the shell's `<(command)`. The files of a tree keep their names, with the suffix
-/// `.enc`, and their modes and times. Links and empty directories are recreated; sockets, devices
-/// and the key are skipped. SRC itself may be a symbolic link.
+/// SRC and DST are files, trees, or `-` for standard input and output. A tree is a directory with
+/// everything in it. SRC may also be a device or a FIFO, such as the shell's `<(command)`. The
+/// files of a tree keep their names, with the suffix `.enc`, and their modes and times. Evener
+/// recreates links and empty directories, and skips sockets, devices and the key. SRC itself may be
+/// a symbolic link.
 ///
-/// A single tree is encrypted to DST itself: `evener encrypt -k my.key photos backup` writes
-/// photos/2024/beach.jpg to backup/2024/beach.jpg.enc. Several sources are encrypted into a
+/// Evener encrypts a single tree to DST itself: `evener encrypt -k my.key photos backup` writes
+/// photos/2024/beach.jpg to backup/2024/beach.jpg.enc. It encrypts several sources into a
 /// directory, each under its own name: `evener encrypt -k my.key photos letters notes.txt backup/`
-/// makes backup/photos, backup/letters and backup/notes.txt.enc. Two sources with the same name are
-/// refused, and so is an output that would replace a source. To update one of several trees later,
-/// give its own directory as DST: backup/photos.
+/// makes backup/photos, backup/letters and backup/notes.txt.enc. It refuses two sources with the
+/// same name, and an output that would replace a source. To update one of several trees later, give
+/// its own directory as DST: backup/photos.
 ///
 /// With --recipient or --passphrase, Evener makes a fresh key and stores it encrypted (wrapped)
 /// with the output: for a tree and for several sources in DST/evener-key.age (evener-key-2.age and
-/// so on for later additions), for a file in DST.evener-key.age, for a pipe at its start. The pipe,
-/// or a file that holds it, then opens without another file.
+/// so on for later additions), for a file in DST.evener-key.age, for a pipe at its start. An
+/// encrypted pipe, also one stored in a file, needs no other file to open.
 ///
-/// An existing wrapped key is used again if the passphrase opens it. It is also used again if
-/// --identity opens it and you made it on this machine, for this very place, and for the recipients
-/// that you give now, if any ($XDG_STATE_HOME/evener/keys records each key that you make). Evener
-/// does not use any other key there, because somebody else who can write there may have put it
-/// there. This includes the key of a tree that was moved.
+/// Evener uses an existing wrapped key again if --identity or the passphrase opens it, and you made
+/// it on this machine, for the same place, and for the recipients or a passphrase as you give them
+/// now ($XDG_STATE_HOME/evener/keys records each key that you make). It uses no other key that it
+/// finds there, such as that of a tree that you have moved, because anybody who can write there may
+/// have put it there.
 ///
-/// With --update a tree keeps its key, so give something that opens it: --identity, --passphrase,
+/// With --update, a tree keeps its key, so give something that opens it: --identity, --passphrase,
 /// or the key itself with --key.
 ///
-/// With --format age, each output is an age file, NAME.age, that `age -d` opens. It has no key beside
-/// it: --recipient, or for one file --passphrase, says who opens it.
+/// With --format age, each output is an age file, NAME.age, that `age -d` opens. No key lies beside
+/// it: --recipient, or for one file --passphrase, determines who can open it.
 ///
-/// Evener never deletes a wrapped key, because copies of its files may be elsewhere.
+/// `evener encrypt` never deletes a wrapped key, because there may be copies of its files
+/// elsewhere: `evener rewrap` and `evener rekey` replace them.
 ///
-/// With --recipient, only the recipients can read the files. It does not show who encrypted them:
+/// With --recipient, only the recipients can read the files. Nothing shows who encrypted them:
 /// recipients are not secret, so anybody can put files and keys of their own there.
 #[derive(Args)]
 #[command(override_usage = "evener encrypt [OPTIONS] <SRC>... <DST>")]
@@ -61,7 +67,7 @@ pub(crate) struct Encrypt {
     /// Leave out files that change while they are read
     ///
     /// Evener reads a changing file up to four times. Without this option, it stores the last
-    /// reading, whose parts may be of different times. Either way it names the file and the exit
+    /// reading, which may mix old and new content. In both cases, it names the file, and the exit
     /// status is 1
     #[arg(long, help_heading = "Trees")]
     skip_changing: bool,
@@ -70,13 +76,15 @@ pub(crate) struct Encrypt {
     #[command(flatten)]
     sealing: Sealing,
     #[command(flatten)]
+    stores: StoreOptions,
+    #[command(flatten)]
     pub(crate) engines: EngineOptions,
     #[command(flatten)]
     pub(crate) telling: Telling,
     /// Files, trees, or `-` for standard input; the last name is the output
     ///
     /// The last name, DST, is a file, a directory, or `-` for standard output. A DST that ends in a
-    /// slash is a directory, and is made if it is missing
+    /// slash is a directory; Evener makes it if it is missing
     #[arg(value_name = "SRC", required = true, num_args = 1..)]
     paths: Vec<OsString>,
 }
@@ -89,6 +97,9 @@ impl Encrypt {
 
     fn plan(mut self, signals: &Signals) -> Result<Plan, Trouble> {
         let operation = Operation::Encrypt;
+        if let Some((target, [_, ..])) = self.paths.split_last().filter(|_| !self.sealing.sealed) {
+            sealed::find(&Stores::new(&self.stores), target, &mut self.sealing.trust)?;
+        }
         self.sealing.check()?;
         if self.sealing.sealed {
             return self.plan_sealed(signals);
@@ -97,7 +108,7 @@ impl Encrypt {
         let names = self.choosing.suffix.names();
         let mut route = Route::find(operation, self.paths, &self.choosing.suffix, &self.telling)?;
         self.keys.complete()?;
-        route.targets().try_for_each(sealed::refuse_as_target)?;
+        route.targets().try_for_each(|it| sealed::refuse_as_target(operation, it))?;
         route.first().check_stdin(&self.keys.that_read_stdin())?;
         let armour = self.keys.openssl.armour(self.keys.format);
         if armour.is_some() {
@@ -106,6 +117,7 @@ impl Encrypt {
             route.first().refuse_terminal()?;
         }
         self.writing.check(operation, &route)?;
+        check(&self.stores, &self.writing, &route)?;
         self.choosing.check(route.has_tree(), route.has_suffixes())?;
         if self.skip_changing && route.ends.iter().all(|ends| ends.source == Place::Pipe) {
             return Err(Trouble::usage(
@@ -133,6 +145,9 @@ impl Encrypt {
         if let Some(fresh) = sealing.fresh.as_ref().filter(|_| self.writing.update) {
             fresh.refuse_second()?;
         }
+        if route.first().has_objects() && !sealing.head.is_empty() {
+            return Err(Trouble::usage(NO_WRAPPED_KEY));
+        }
         let has_closed_keys = sealing.has_closed_keys;
         let (head, reused) = (sealing.head, sealing.reused);
         // A device or a FIFO gets the key at its head.
@@ -153,6 +168,7 @@ impl Encrypt {
         let mut warnings = warnings(operation, &evener, has_many_files);
         warnings.extend(keyholder.warnings());
         warnings.extend(self.writing.warning(evener.key_ring(), has_closed_keys));
+        let stores = Stores::new(&self.stores);
         let (choosing, writing) = (self.choosing, self.writing);
         let skip_changing = self.skip_changing;
         let plan = Plan::new(operation, evener, route, warnings, |options| {
@@ -167,7 +183,7 @@ impl Encrypt {
             choosing.apply(&mut options.tree)
         })?;
         let reused_key = reused.map(|key| key.file);
-        Ok(Plan { fresh_key, reused_key, said: sealing.said, ..plan })
+        Ok(Plan { fresh_key, reused_key, said: sealing.said, stores, ..plan })
     }
 
     fn plan_sealed(mut self, signals: &Signals) -> Result<Plan, Trouble> {
@@ -176,8 +192,11 @@ impl Encrypt {
         self.choosing.check_sealed(operation)?;
         self.writing.check_sealed(operation)?;
         let ends = sealed::ends_to_seal(self.paths, &self.telling)?;
-        let Some(Place::Path(tree)) = ends.target.clone() else {
-            return Err(Trouble::usage("a sealed tree goes to a directory"));
+        let stores = Stores::new(&self.stores);
+        let tree = match &ends.target {
+            Some(Place::Path(path)) => path.clone(),
+            Some(Place::Objects(address)) => PathBuf::from(address.to_string()),
+            _ => return Err(Trouble::usage("a sealed tree goes to a directory")),
         };
         self.keys.complete()?;
         ends.check_stdin(&self.keys.that_read_stdin())?;
@@ -186,9 +205,9 @@ impl Encrypt {
         let asks = key.is_some() || origins.key_command.is_some();
         let exposure = &origins.exposure;
         let keyholder = Keyholder::new(signals, Some(identities), passphrase, exposure, asks)?;
-        let keys = sealing_tree(&self.keys, &tree, &keyholder)?;
-        let Sealing { signing, pad, checksum, trust, .. } = self.sealing;
-        if pad.is_some() && is_sealed(&tree) {
+        let keys = sealing_tree(&self.keys, &tree, &stores, &keyholder)?;
+        let Sealing { signing, pad, checksum, recipients_changed, trust, .. } = self.sealing;
+        if pad.is_some() && is_sealed_in(&stores, tree.as_os_str())? {
             return Err(Trouble::Usage(format!(
                 "--pad is for a new tree, and {} is one already, whose padding stays; leave it out",
                 shown(&tree)
@@ -198,24 +217,29 @@ impl Encrypt {
         let options = SealedOptions {
             keychain: keys.keychain,
             wrap: keys.wrap,
-            state: sealed::state_of(&tree),
+            audience: keys.audience,
+            accepts_audience: recipients_changed,
             signer: signing.signer(signals)?,
             trust: trust.trust()?,
             padding: pad,
             compares: checksum,
             skip_changing: self.skip_changing,
             dry_run: self.writing.dry_run,
-            ..SealedOptions::default()
+            ..sealed::state_of(&stores, &tree)
         };
         let evener = self.engines.evener(keys.ring, &self.telling, signals)?;
         let mut warnings = warnings(operation, &evener, true);
-        warnings.extend(keyholder.warnings());
+        warnings.extend(keyholder.warnings().into_iter().chain(sealed::forgetful(&options)));
         let (choosing, writing) = (self.choosing, self.writing);
         let plan = Plan::new(operation, evener, Route::of(vec![ends]), warnings, |options| {
             key_files.iter().for_each(|path| options.protect(path));
             writing.apply(options);
             choosing.apply(&mut options.tree)
         })?;
-        Ok(plan.of_sealed(Work { options, kind: Kind::Whole }))
+        Ok(Plan { stores, ..plan }.of_sealed(Work { options, kind: Kind::Whole }))
     }
 }
+
+const NO_WRAPPED_KEY: &str = "a key that is wrapped for recipients or a passphrase is not kept in an \
+     object store; give --format age, which has it in each object, or --sealed, or a key file \
+     (--key)";

@@ -44,8 +44,8 @@ pub(crate) struct Engines {
     /// Measure which batches the engine `cpu` gives to `lanes`, and save the result
     ///
     /// `openssl` gets the others. The result is for this processor and this build (evener/cpu.json
-    /// in the user's cache directory). With KERNEL, such as `aes-ni`, only print it for that kernel
-    /// of `lanes`
+    /// in the user's cache directory). With KERNEL, such as `aes-ni`, Evener only prints the result
+    /// for that kernel of `lanes`
     #[arg(long, value_name = "KERNEL", num_args = 0..=1, default_missing_value = "",
         conflicts_with_all = ["json", "measure"], help_heading = "Measuring")]
     calibrate: Option<String>,

@@ -17,12 +17,12 @@ use crate::whole_file;
 /// Make a key
 ///
 /// A key file is one line, `evener-key:v1:FORMAT:KEY`, or a Tink keyset in JSON. With --recipient
-/// or --passphrase it is encrypted with age, and `age -d` decrypts it.
+/// or --passphrase, Evener encrypts it with age; `age -d` decrypts it.
 #[derive(Args)]
 pub(crate) struct Keygen {
     /// Write the key to this new file, which only you can read [default: standard output]
     ///
-    /// An existing file is never replaced
+    /// Evener never replaces an existing file
     #[arg(short, long, value_name = "KEYFILE")]
     output: Option<PathBuf>,
     /// File format that the key is for

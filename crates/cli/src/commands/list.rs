@@ -6,27 +6,30 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use evener::sealed_trees::Depth;
-use evener::{Failure, Listing, Operation, TreeOptions, list};
+use evener::{Failure, KeyRing, Listing, Operation, TreeOptions, list, list_place};
 
 use crate::document::print_json;
 use crate::ends::Place;
 use crate::hints;
 use crate::keys::{Intent, Keyholder, is_of_age, opening};
-use crate::options::{Choosing, Generations, OpeningKeys, Part};
+use crate::objects::Address;
+use crate::options::{Choosing, Format, Generations, OpeningKeys, Part, StoreOptions};
 use crate::run::EMPTY;
 use crate::sealed::list::{entries, generations};
-use crate::sealed::{Tree, is_sealed};
+use crate::sealed::{self, Tree, find};
 use crate::signals::Signals;
+use crate::stores::Stores;
 use crate::summary;
 use crate::trouble::{Ending, Trouble, complain, refused, shown};
 
 /// Show the formats and sizes of encrypted files
 ///
-/// A format that is uncertain without the key is marked with `?`. Keys among the files are shown as
-/// keys. `evener-pipe` is a pipe that was encrypted with --recipient.
+/// A `?` marks a format that only the right key can confirm. `wrapped key` is the key of a tree or
+/// a file, and `evener-pipe` a pipe that was encrypted with --recipient or --passphrase.
 ///
-/// Of a sealed tree, it shows the names, sizes and times of what it holds. This takes what opens it:
-/// `evener list -i id.txt /backup/photos 2026/`. Times are in UTC.
+/// For a sealed tree, Evener shows the names, sizes and times of the files in it. It needs
+/// something that opens the tree: `evener list -i id.txt /backup/photos 2026/`. Sizes are in bytes,
+/// and times in UTC.
 #[derive(Args)]
 pub(crate) struct List {
     #[command(flatten)]
@@ -37,15 +40,17 @@ pub(crate) struct List {
     part: Part,
     #[command(flatten)]
     generations: Generations,
-    /// Also show modes, owners and the files that hold the content
+    /// Also show modes, owners (user:group) and the names of the encrypted files
     #[arg(long, short, help_heading = "Sealed trees")]
     long: bool,
-    /// Show only the entries of the named directories, not those below
+    /// Show only the entries of the directories that you name, not those below
     #[arg(long, help_heading = "Sealed trees")]
     shallow: bool,
-    /// Show the generations, the newest first
-    #[arg(long = "generations", help_heading = "Sealed trees", conflicts_with_all = ["long", "shallow"])]
+    /// List the generations, newest first
+    #[arg(long = "generations", help_heading = "Sealed trees", conflicts_with_all = ["long", "shallow", "paths", "only", "include", "exclude"])]
     all_generations: bool,
+    #[command(flatten)]
+    stores: StoreOptions,
     /// Print one JSON document
     #[arg(long)]
     pub(crate) json: bool,
@@ -55,18 +60,27 @@ pub(crate) struct List {
     /// File or tree to show
     #[arg(value_name = "SRC")]
     source: PathBuf,
-    /// Parts of a sealed tree
+    /// Files and directories in a sealed tree [default: all]
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
 }
 
 impl List {
     pub(crate) fn perform(mut self, signals: &Signals) -> Result<Ending, Trouble> {
-        if is_sealed(&self.source) {
-            return self.list_sealed(signals);
+        let stores = Stores::new(&self.stores);
+        let address = Stores::address(self.source.as_os_str())?;
+        if find(&stores, self.source.as_os_str(), &mut self.generations.trust)? {
+            return self.list_sealed(&stores, signals);
         }
         self.refuse_without_sealed()?;
-        let mut listing = self.keys.complete().and_then(|()| self.list(signals))?;
+        if let (None, Some(option)) = (&address, self.stores.any()) {
+            return Err(Trouble::Usage(format!("{option} is for object stores, and SRC is none")));
+        }
+        self.keys.complete()?;
+        let mut listing = match address {
+            Some(address) => self.list_objects(&stores, &address, signals)?,
+            None => self.list(signals)?,
+        };
         if is_nothing(&listing) {
             let error = refused(format!("nothing was found{EMPTY}"));
             listing.failures.push(Failure { path: self.source.clone(), error });
@@ -95,16 +109,17 @@ impl List {
         })
     }
 
-    fn list_sealed(mut self, signals: &Signals) -> Result<Ending, Trouble> {
+    fn list_sealed(mut self, stores: &Stores, signals: &Signals) -> Result<Ending, Trouble> {
         self.keys.complete()?;
         self.choosing.check_sealed(Operation::Verify)?;
         let trust = &self.generations.trust;
-        let mut tree = Tree::with_keys(&self.source, &self.keys, trust, self.quiet, signals)?;
+        let mut tree =
+            Tree::with_keys(&self.source, &self.keys, stores, trust, self.quiet, signals)?;
         self.generations.apply(&mut tree.sealed)?;
         if self.all_generations {
             return generations(&tree, self.json);
         }
-        self.part.add(self.paths);
+        self.part.add(sealed::without_root(self.paths));
         let tree = tree.select(self.choosing, self.part)?;
         let depth = if self.shallow { Depth::One } else { Depth::All };
         entries(&tree, depth, self.long, self.json)
@@ -140,6 +155,34 @@ impl List {
         self.choosing.check(may_be_tree, may_be_tree)?;
         self.choosing.refuse_to_follow("list shows the files of the tree itself, and no links")?;
         self.part.check(may_be_tree)?;
+        let ring = self.ring(&Place::Path(self.source.clone()), signals)?;
+        let mut choosing = self.choosing.clone();
+        choosing.suffix.of_age = is_of_age(&self.keys, &self.source);
+        Ok(list(&self.source, ring.as_ref(), &self.options(choosing)?)?)
+    }
+
+    fn list_objects(
+        &self,
+        stores: &Stores,
+        address: &Address,
+        signals: &Signals,
+    ) -> Result<Listing, Trouble> {
+        self.choosing.refuse_to_follow("an object store has no links")?;
+        let ring = self.ring(&Place::Objects(address.clone()), signals)?;
+        let mut choosing = self.choosing.clone();
+        choosing.suffix.of_age = self.keys.format == Some(Format::Age);
+        let objects = stores.open(address)?;
+        Ok(list_place(&objects, &self.source, ring.as_ref(), &self.options(choosing)?))
+    }
+
+    fn options(&self, choosing: Choosing) -> Result<TreeOptions, Trouble> {
+        let mut options = TreeOptions::default();
+        choosing.apply(&mut options)?;
+        self.part.clone().apply(&mut options)?;
+        Ok(options)
+    }
+
+    fn ring(&self, source: &Place, signals: &Signals) -> Result<Option<KeyRing>, Trouble> {
         let OpeningKeys { origins, identities, passphrase, .. } = &self.keys;
         let asks = self.keys.name_a_key();
         let exposure = &origins.exposure;
@@ -150,18 +193,12 @@ impl List {
             }
             None
         } else {
-            let source = Place::Path(self.source.clone());
-            Some(opening(&self.keys, &source, None, Intent::Decrypt, &keyholder)?)
+            Some(opening(&self.keys, source, None, Intent::Decrypt, &keyholder)?)
         };
         for warning in keyholder.warnings().iter().filter(|_| !self.quiet) {
             complain(&format_args!("warning: {warning}"));
         }
-        let mut options = TreeOptions::default();
-        let mut choosing = self.choosing.clone();
-        choosing.suffix.of_age = is_of_age(&self.keys, &self.source);
-        choosing.apply(&mut options)?;
-        self.part.clone().apply(&mut options)?;
-        Ok(list(&self.source, ring.as_ref(), &options)?)
+        Ok(ring)
     }
 }
 

@@ -18,9 +18,9 @@ use crate::trouble::{Ending, Trouble};
 
 /// Measure the throughput of the engines by cipher and message length
 ///
-/// Each engine encrypts and decrypts messages in memory, each with its own IV: with one worker, and
-/// with as many workers as the engine recommends (one per core for CPU engines). The figures are
-/// medians over the rounds, in MB/s (millions of bytes per second).
+/// Each engine encrypts and decrypts messages in memory, every message with its own IV: once with
+/// one worker, and once with as many as the engine recommends (one per core for CPU engines). The
+/// figures are in MB/s (millions of bytes per second).
 #[derive(Args)]
 pub(crate) struct Speed {
     /// Ciphers to measure
@@ -34,8 +34,8 @@ pub(crate) struct Speed {
     /// Retry a PIN from a `pin-source` file that a token has refused
     #[arg(long)]
     retry_pin: bool,
-    /// Bytes of a message, up to 16 MiB
-    #[arg(long = "bytes", value_name = "N", value_delimiter = ',',
+    /// Message lengths in bytes, up to 16 MiB
+    #[arg(long = "bytes", value_name = "N,...", value_delimiter = ',',
         value_parser = values::message_length, default_values = ["1024", "16384", "65536", "1048576"])]
     lengths: Vec<usize>,
     /// Direction: `encrypt` or `decrypt` [default: both]
@@ -46,7 +46,7 @@ pub(crate) struct Speed {
     #[arg(long, value_name = "MS", default_value_t = 50,
         value_parser = clap::value_parser!(u64).range(1..=60_000))]
     time: u64,
-    /// Number of rounds
+    /// Number of rounds; the figures are medians over them
     #[arg(long, value_name = "N", default_value_t = 3,
         value_parser = clap::value_parser!(u16).range(1..=1_000))]
     rounds: u16,

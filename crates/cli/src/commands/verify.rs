@@ -7,18 +7,21 @@ use evener::Operation;
 
 use crate::ends::Ends;
 use crate::keys::{Intent, Keyholder, is_of_age, opening};
-use crate::options::{Choosing, EngineOptions, Generations, OpeningKeys, Part, Telling};
+use crate::options::{
+    Choosing, EngineOptions, Generations, OpeningKeys, Part, StoreOptions, Telling,
+};
 use crate::plan::{Plan, warnings};
 use crate::route::Route;
 use crate::run::run;
-use crate::sealed::{Kind, Reading, is_sealed};
+use crate::sealed::{Kind, Reading, find};
 use crate::signals::Signals;
+use crate::stores::{Stores, refuse_unused};
 use crate::trouble::{Ending, Trouble};
 
 /// Authenticate a file, a tree or a pipe without writing anything
 ///
-/// SRC is a file, a tree, or `-` for standard input. Files of `openssl enc` are not authenticated;
-/// only their padding is checked.
+/// SRC is a file, a tree, or `-` for standard input. Nothing authenticates files of `openssl enc`;
+/// Evener checks only their padding.
 #[derive(Args)]
 pub(crate) struct Verify {
     #[command(flatten)]
@@ -27,20 +30,22 @@ pub(crate) struct Verify {
     choosing: Choosing,
     #[command(flatten)]
     part: Part,
-    /// Only look whether each file of a sealed tree is there, and the one that the index names
+    /// Check only that each file of a sealed tree exists and is the one that the index names
     ///
-    /// This reads a little of each file. It finds missing, cut and exchanged files, but not content
-    /// that has decayed
+    /// Evener reads a little of each file. It finds missing, truncated and exchanged files, but not
+    /// damaged content
     #[arg(long, help_heading = "Sealed trees")]
     quick: bool,
-    /// Read so many files of a sealed tree, which are chosen at random
+    /// Verify only N files of a sealed tree, chosen at random
     ///
-    /// Evener says with which chance that finds damage
+    /// Evener prints the chance that this finds damage
     #[arg(long, value_name = "N", conflicts_with = "quick",
         value_parser = clap::value_parser!(u32).range(1..), help_heading = "Sealed trees")]
     sample: Option<u32>,
     #[command(flatten)]
     generations: Generations,
+    #[command(flatten)]
+    stores: StoreOptions,
     #[command(flatten)]
     pub(crate) engines: EngineOptions,
     #[command(flatten)]
@@ -59,8 +64,9 @@ impl Verify {
     fn plan(mut self, signals: &Signals) -> Result<Plan, Trouble> {
         let operation = Operation::Verify;
         self.keys.complete()?;
-        if is_sealed(self.source.as_ref()) {
-            return self.plan_sealed(signals);
+        let stores = Stores::new(&self.stores);
+        if find(&stores, self.source.as_ref(), &mut self.generations.trust)? {
+            return self.plan_sealed(&stores, signals);
         }
         self.generations.refuse()?;
         let only_sealed = [(self.quick, "--quick"), (self.sample.is_some(), "--sample")];
@@ -72,6 +78,7 @@ impl Verify {
         self.choosing.suffix.of_age = is_of_age(&self.keys, self.source.as_ref());
         let mut ends = Ends::find(operation, self.source, None, false, &self.telling)?;
         ends.check_stdin(&self.keys.that_read_stdin())?;
+        refuse_unused(&self.stores, &ends)?;
         self.choosing.check(ends.source_is_tree, ends.source_is_tree)?;
         self.part.check(ends.source_is_tree)?;
         let armour = self.keys.openssl.armour(self.keys.format);
@@ -90,15 +97,16 @@ impl Verify {
         let mut warnings = warnings(operation, &evener, ends.source_is_tree);
         warnings.extend(keyholder.warnings());
         let (choosing, part) = (self.choosing, self.part);
-        Plan::new(operation, evener, Route::of(vec![ends]), warnings, |options| {
+        let plan = Plan::new(operation, evener, Route::of(vec![ends]), warnings, |options| {
             options.stream.base64 = armour;
             key_files.iter().for_each(|path| options.protect(path));
             choosing.apply(&mut options.tree)?;
             part.apply(&mut options.tree)
-        })
+        })?;
+        Ok(Plan { stores, ..plan })
     }
 
-    fn plan_sealed(self, signals: &Signals) -> Result<Plan, Trouble> {
+    fn plan_sealed(self, stores: &Stores, signals: &Signals) -> Result<Plan, Trouble> {
         let operation = Operation::Verify;
         let ends = Ends::find(operation, self.source, None, false, &self.telling)?;
         let reading = Reading {
@@ -112,6 +120,7 @@ impl Verify {
             choosing: self.choosing,
             part: self.part,
             engines: &self.engines,
+            stores,
             telling: &self.telling,
         };
         reading.plan(operation, ends, signals, |_| ())

@@ -50,7 +50,7 @@ pub(super) const ALL: &Table = &[
                 "evener encrypt -k my.key --resume photos backup",
             ),
             example(
-                "Encrypt a directory with its names, and bring it up to date later",
+                "Make a sealed tree, which hides the names, or bring it up to date",
                 "evener encrypt --sealed -R recipients.txt photos vault",
             ),
             example("Encrypt one file", "evener encrypt -k my.key notes.txt notes.txt.enc"),
@@ -104,7 +104,7 @@ pub(super) const ALL: &Table = &[
         &[
             example("Check a directory", "evener verify -k my.key backup"),
             example(
-                "Look whether a sealed tree is complete",
+                "Check quickly that a sealed tree is complete",
                 "evener verify --quick -i identity.txt vault",
             ),
             example("Check a pipe", "evener verify -k my.key - < photos.tar.enc"),
@@ -119,7 +119,7 @@ pub(super) const ALL: &Table = &[
         &[
             example("Print a file", "evener cat -k my.key notes.txt.enc"),
             example(
-                "Print a file of a tree into another",
+                "Print a file of a tree, and save it",
                 "evener cat -k my.key backup 2026/beach.jpg > beach.jpg",
             ),
             example(
@@ -133,17 +133,17 @@ pub(super) const ALL: &Table = &[
         &[
             example("Show formats and sizes", "evener list backup"),
             example("Show what a sealed tree holds", "evener list -i identity.txt vault 2026"),
-            example(
-                "Show which files a key opens, for programs",
-                "evener list -k my.key --json backup",
-            ),
+            example("Show which files a key opens, as JSON", "evener list -k my.key --json backup"),
         ],
     ),
     (
         "evener diff",
         &[
             example("Compare two generations", "evener diff -i identity.txt vault 1 2"),
-            example("Compare the newest one with the source", "evener diff -k my.key vault photos"),
+            example(
+                "Compare the newest generation with the source",
+                "evener diff -k my.key vault photos",
+            ),
         ],
     ),
     (
@@ -158,21 +158,27 @@ pub(super) const ALL: &Table = &[
     ),
     (
         "evener rewrap",
-        &[example(
-            "Let other recipients open a sealed tree",
-            "evener rewrap -R recipients.txt -i identity.txt vault",
-        )],
+        &[
+            example(
+                "Let other recipients open a tree",
+                "evener rewrap -R recipients.txt -i identity.txt backup",
+            ),
+            example(
+                "Let them open a pipe that is copied",
+                "evener rewrap -R recipients.txt -i identity.txt - < one.enc > other.enc",
+            ),
+        ],
     ),
     (
         "evener rekey",
         &[
             example(
                 "Seal a tree under a new key",
-                "evener rekey -k old.key --new-key new.key vault",
+                "evener rekey -k old.key --new-key new.key backup",
             ),
             example(
-                "Seal it under a fresh key for recipients",
-                "evener rekey -i identity.txt -R recipients.txt vault",
+                "Seal it under a fresh key for recipients, or go on with that",
+                "evener rekey -i identity.txt -R recipients.txt backup",
             ),
         ],
     ),
@@ -182,7 +188,7 @@ pub(super) const ALL: &Table = &[
             example("Show who may sign a tree", "evener signers -i identity.txt vault"),
             example("Print this machine's line", "evener signers --own vault"),
             example(
-                "Let somebody sign no longer",
+                "Stop accepting a signer",
                 "evener signers -i identity.txt --remove SHA256:jwT... vault",
             ),
         ],
@@ -206,17 +212,14 @@ pub(super) const ALL: &Table = &[
                 "Compare two engines on messages of 1 KiB",
                 "evener speed aes-128-ctr --engine openssl --engine lanes --bytes 1024",
             ),
-            example("Print the figures for programs", "evener speed aes-256-gcm --json"),
+            example("Print the figures as JSON", "evener speed aes-256-gcm --json"),
         ],
     ),
     (
         "evener gate",
         &[
             example("Show all gates and their queues", "evener gate"),
-            example(
-                "Show the gates of a group, for programs",
-                "evener gate --gate-group 100 --json",
-            ),
+            example("Show the gates of a group, as JSON", "evener gate --gate-group 100 --json"),
         ],
     ),
     (
@@ -230,10 +233,10 @@ pub(super) const ALL: &Table = &[
         "evener tls",
         &[
             example(
-                "Write a configuration of OpenSSL that loads Evener",
-                "evener tls config -o evener.cnf",
+                "Write a configuration of OpenSSL that loads Evener, as root",
+                "evener tls config --counters -o /etc/ssl/evener.cnf",
             ),
-            example("Make nginx use it", "evener tls enable nginx"),
+            example("Print the commands that make nginx use it", "evener tls enable nginx"),
             example("Show what Evener does for the programs that use it", "evener tls status"),
         ],
     ),
@@ -242,7 +245,7 @@ pub(super) const ALL: &Table = &[
         &[
             example("Print a configuration", "evener tls config"),
             example(
-                "Write one whose programs count their records",
+                "Write one with which programs count their records",
                 "evener tls config --counters -o evener.cnf",
             ),
         ],
@@ -294,7 +297,8 @@ pub(super) const ALL: &Table = &[
             example("Complete in this bash", "source <(evener completions bash)"),
             example(
                 "Complete in every bash",
-                "evener completions bash > ~/.local/share/bash-completion/completions/evener",
+                "evener completions bash | install -D -m 644 /dev/stdin \\\n        \
+                 ~/.local/share/bash-completion/completions/evener",
             ),
         ],
     ),

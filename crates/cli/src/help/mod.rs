@@ -115,7 +115,8 @@ tried with a passphrase.
 pub(crate) const EXIT_STATUS: &str = "\
 0: everything is done. 1: some files failed (standard error names each, and all others are done), the \
 options selected no file of a tree, or a tree was empty (no file, link or directory), for example \
-because a disk is not mounted. 2: wrong usage or wrong key. 130: interrupted.
+because a disk is not mounted. 2: wrong usage, a wrong key, or Evener could not begin. 130: \
+interrupted. `diff` and `tls check` have an exit status of their own.
 ";
 
 #[cfg(test)]

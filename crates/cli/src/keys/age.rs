@@ -2,20 +2,22 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::io::Read;
 use std::path::Path;
 
-use evener::format::Guess;
-use evener::keys::age::FileHeaders;
+use evener::format::{Age, AgeHeaders as _, FormatError, Guess};
+use evener::keys::age::{FileHeaders, is_armoured};
 use evener::keys::{KeyError, Unlock};
 use evener::program::has_files;
-use evener::{KeyRing, is_wrapped_key};
+use evener::{Failure, KeyRing, is_wrapped_key};
 
+use super::anew::UNCHECKED;
 use super::wrap::{Wrapping, required};
 use super::{KeyPlace, Keyholder, wrapping};
 use crate::ends::Place;
 use crate::hints;
 use crate::options::{Format, OpeningKeys, SealingKeys};
-use crate::trouble::Trouble;
+use crate::trouble::{Trouble, shown};
 
 /// The recipients or the passphrase that encrypt, and what opens files that are there already.
 pub(super) fn sealing(
@@ -74,11 +76,85 @@ pub(super) fn opening(
     if identities.is_empty() && passphrase.is_none() {
         return Err(match source {
             Place::Path(path) => KeyError::OfAge { path: path.clone() }.into(),
-            Place::Pipe => Trouble::usage(NO_OPENER),
+            Place::Pipe | Place::Objects(_) => Trouble::usage(NO_OPENER),
         });
     }
     let headers = FileHeaders::opened_by(identities, passphrase).giving_up_after(MOST_REFUSALS);
     Ok(KeyRing::new(headers.speaking(keyholder.dialogue()).recipe()))
+}
+
+/// Gives age files other recipients.
+pub(crate) struct AgeRewrapping {
+    headers: FileHeaders,
+    /// What opens the new headers to check them; `None` if they are trusted.
+    check: Option<FileHeaders>,
+}
+
+impl AgeRewrapping {
+    pub(crate) fn new(
+        wrapping: &Wrapping,
+        trusts_unopened: bool,
+        keyholder: &Keyholder<'_>,
+    ) -> Result<AgeRewrapping, Trouble> {
+        // A passphrase that opens an identity is not also that of files.
+        let passphrase = match keyholder.has_passphrase() && !keyholder.opens_identities() {
+            true => keyholder.known_passphrase("the age file")?,
+            false => None,
+        };
+        let opened_by = || {
+            FileHeaders::opened_by(keyholder.identities().to_vec(), passphrase.clone())
+                .giving_up_after(MOST_REFUSALS)
+                .speaking(keyholder.dialogue())
+        };
+        let Wrapping::Recipients(recipients) = wrapping else {
+            return Err(Trouble::usage(NOBODY));
+        };
+        let headers = opened_by().for_recipients(recipients.clone())?;
+        Ok(AgeRewrapping { headers, check: (!trusts_unopened).then(opened_by) })
+    }
+
+    /// Reads the header of a file, of which the first bytes are known. Also returns what was read
+    /// behind it.
+    pub(crate) fn read(
+        &self,
+        mut begins: Vec<u8>,
+        file: &mut impl Read,
+        path: &Path,
+    ) -> Result<(Vec<u8>, Vec<u8>), Trouble> {
+        loop {
+            if is_armoured(&begins) {
+                return Err(Trouble::Usage(format!(
+                    "{} is in ASCII armour: decrypt it, and encrypt it to the new recipients",
+                    shown(path)
+                )));
+            }
+            if let Some(length) = Age::header_length(&begins) {
+                let behind = begins.split_off(length);
+                return Ok((begins, behind));
+            }
+            let mut more = Vec::new();
+            let read = file.by_ref().take(MOST_READ).read_to_end(&mut more);
+            read.map_err(|cause| Trouble::File { action: "read", path: path.into(), cause })?;
+            begins.extend_from_slice(&more);
+            if more.is_empty() || begins.len() > Age::LONGEST_HEADER {
+                return Err(Trouble::Usage(format!("{} is no whole age file", shown(path))));
+            }
+        }
+    }
+
+    /// The header with other recipients, which was opened once.
+    pub(crate) fn change(&self, header: &[u8], path: &Path) -> Result<Vec<u8>, Trouble> {
+        let failed = |error: FormatError| {
+            Trouble::Failure(Failure { path: path.to_owned(), error: error.into() })
+        };
+        let key = self.headers.open(header).map_err(failed)?;
+        let new = self.headers.rewrap(header).map_err(failed)?;
+        let opens = |check: &FileHeaders| check.open(&new).is_ok_and(|opened| opened == key);
+        match self.check.as_ref().is_none_or(opens) {
+            true => Ok(new),
+            false => Err(Trouble::usage(UNCHECKED)),
+        }
+    }
 }
 
 /// Returns whether sources are age files and trees of such files. Directories without files may be
@@ -173,6 +249,9 @@ const NO_OPENER: &str = "no key: give --identity or --passphrase";
 
 /// The most files that a passphrase is tried on although it does not open them.
 const MOST_REFUSALS: u32 = 16;
+
+/// The number of bytes of a header that are read at once.
+const MOST_READ: u64 = 4096;
 
 /// The most entries that are looked at.
 const MOST_LOOKED_AT: usize = 10_000;

@@ -5,12 +5,12 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use evener::keys::{self, Fingerprint, KeyError, KeyFile, KeyMaterial};
+use evener::keys::{Fingerprint, KeyError, KeyFile, KeyMaterial};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use super::Keyholder;
 use super::pins::{Doubt, Pin, Pins};
-use super::place::KeyPlace;
+use super::place::{Created, KeyPlace};
 use super::wrapped::open_all;
 use crate::ends::directory_of;
 use crate::trouble::{Trouble, shown};
@@ -38,30 +38,27 @@ impl FreshKey {
     /// does not exist.
     pub(crate) fn write(&self) -> Result<WrittenKey, Trouble> {
         let made_directory = self.make_directory()?;
-        let mut number = 1;
-        loop {
-            let path = self.place.path(number);
-            match keys::create(&path, &self.contents) {
-                Ok(made) => {
-                    let (is_first, notice) = (number == 1, made.naming.notice());
-                    let fingerprint = Fingerprint::of(&self.contents);
-                    let pinned = self.place.canonical().and_then(|place| {
-                        let audience = self.audience.clone();
-                        Pins::of_user().add(fingerprint, &Pin { audience, place })
-                    });
-                    let notices = [notice, pinned.err().map(|_| NO_PIN)];
-                    return Ok(WrittenKey { path, fingerprint, is_first, made_directory, notices });
+        let (pins, fingerprint) = (Pins::of_user(), Fingerprint::of(&self.contents));
+        // First, so that no run is killed between the two.
+        let pinned = self.place.canonical().and_then(|place| {
+            let audience = self.audience.clone();
+            pins.add(fingerprint, &Pin { audience, place })
+        });
+        let Created { path, made, is_first } =
+            self.place.create(&self.contents).inspect_err(|_| {
+                pins.remove(fingerprint);
+                if made_directory {
+                    // If this fails, an empty directory stays.
+                    let _ = fs::remove_dir(&self.place.directory);
                 }
-                Err(KeyError::Exists { .. }) => number += 1,
-                Err(error) => {
-                    if made_directory {
-                        // If this fails, an empty directory stays.
-                        let _ = fs::remove_dir(&self.place.directory);
-                    }
-                    return Err(error.into());
-                }
-            }
-        }
+            })?;
+        let notices = [made.naming.notice(), pinned.err().map(|_| NO_PIN)];
+        Ok(WrittenKey { path, fingerprint, is_first, made_directory, notices })
+    }
+
+    /// The bytes of its file.
+    pub(crate) fn contents(&self) -> &[u8] {
+        &self.contents
     }
 
     /// The keys of earlier runs in its place that can be opened.
@@ -69,7 +66,8 @@ impl FreshKey {
         &self,
         keyholder: &Keyholder<'_>,
     ) -> Result<Vec<KeyMaterial>, Trouble> {
-        Ok(open_all(self.place.existing(), keyholder)?.keys)
+        let opened = open_all(self.place.existing(), keyholder)?;
+        Ok(opened.keys.into_iter().map(|key| key.material).collect())
     }
 
     /// Returns whether its place has wrapped keys that something may open.
@@ -131,7 +129,7 @@ impl FreshKey {
     }
 }
 
-const NO_PIN: &str = "no note of this key could be kept in $XDG_STATE_HOME or \
+pub(super) const NO_PIN: &str = "no note of this key could be kept in $XDG_STATE_HOME or \
      $HOME/.local/state, so a later run does not use it again unless --key names it; set one of them \
      to a directory of your own that can be written to";
 

@@ -1,6 +1,7 @@
 //! Turns options into keys.
 
 mod age;
+mod anew;
 mod command;
 mod dialogue;
 mod fresh;
@@ -23,7 +24,8 @@ use crate::ends::{Head, Place};
 use crate::options::{Format, Identities, OpeningKeys, OpensslOptions, SealingKeys};
 use crate::trouble::{Trouble, shown};
 
-pub(crate) use age::{are_of_age, is_of_age};
+pub(crate) use age::{AgeRewrapping, are_of_age, is_of_age};
+pub(crate) use anew::{LastSteps, OldKeys, fresh as fresh_for_rekey, new_head, rewrap};
 pub(crate) use dialogue::AtTerminal;
 pub(crate) use fresh::{FreshKey, WrittenKey};
 pub(crate) use keyholder::Keyholder;
@@ -149,6 +151,11 @@ enum Named<'o> {
     Command(&'o OsStr),
 }
 
+/// Reads the key in a file that the user names.
+pub(crate) fn load_key(path: &Path, keyholder: &Keyholder<'_>) -> Result<KeyMaterial, Trouble> {
+    Named::File(path).load(None, keyholder)
+}
+
 /// The key that one of two options names.
 fn named<'o>(
     file: Option<&'o Path>,
@@ -212,7 +219,7 @@ pub(crate) fn opening(
     let is_age = match (source, head) {
         (_, Some(head)) => matches!(head, Head::Age(_)),
         (Place::Path(path), None) => is_of_age(options, path),
-        (Place::Pipe, None) => options.format == Some(Format::Age),
+        (Place::Pipe | Place::Objects(_), None) => options.format == Some(Format::Age),
     };
     if is_age {
         return age::opening(options, source, keyholder);
@@ -233,6 +240,7 @@ pub(crate) fn opening(
     } else if !options.identities.identity_files.is_empty() || keyholder.has_passphrase() {
         match source {
             Place::Pipe => Err(Trouble::usage(NO_PLACE)),
+            Place::Objects(_) => Err(Trouble::usage(NO_KEY_THERE)),
             Place::Path(path) => wrapped::find(path, wanted, keyholder),
         }
     } else {
@@ -271,7 +279,8 @@ fn check_format(
     }
 }
 
-fn ring(material: &KeyMaterial, context: Option<&str>) -> Result<KeyRing, Trouble> {
+/// The key ring of a key.
+pub(crate) fn ring(material: &KeyMaterial, context: Option<&str>) -> Result<KeyRing, Trouble> {
     Ok(material.key_ring(context.unwrap_or_default().as_bytes())?)
 }
 
@@ -296,6 +305,9 @@ fn refuse_without_openssl(options: &OpensslOptions) -> Result<(), Trouble> {
         None => Ok(()),
     }
 }
+
+const NO_KEY_THERE: &str = "--identity and --passphrase open age files (give --format age) and sealed \
+     trees in an object store; wrapped keys are not kept there: name a key file with --key";
 
 const NO_PLACE: &str = "--identity opens the wrapped key of files, and a pipe has none yet: give \
      --recipient, which writes a fresh one to its head, or --key KEYFILE";

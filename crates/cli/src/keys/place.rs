@@ -6,14 +6,24 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use evener::keys::{self, KeyError, NewKeyFile};
 use evener::{is_wrapped_key_name, wrapped_key_name};
 
 use crate::ends::directory_of;
 
+/// A wrapped key that was written.
+pub(super) struct Created {
+    pub(super) path: PathBuf,
+    pub(super) made: NewKeyFile,
+    /// True if it is the only key in its place.
+    pub(super) is_first: bool,
+}
+
 /// A directory, for the wrapped keys of a tree or of a single file in it.
+#[derive(Clone)]
 pub(crate) struct KeyPlace {
     pub(super) directory: PathBuf,
-    file: Option<OsString>,
+    pub(super) file: Option<OsString>,
 }
 
 impl KeyPlace {
@@ -50,5 +60,18 @@ impl KeyPlace {
 
     pub(super) fn path(&self, number: u32) -> PathBuf {
         self.directory.join(wrapped_key_name(self.file.as_deref(), number))
+    }
+
+    /// Writes a wrapped key to disk, synced, under the first free name.
+    pub(super) fn create(&self, contents: &[u8]) -> Result<Created, KeyError> {
+        let mut number = 1;
+        loop {
+            let path = self.path(number);
+            match keys::create(&path, contents) {
+                Ok(made) => return Ok(Created { path, made, is_first: number == 1 }),
+                Err(KeyError::Exists { .. }) => number += 1,
+                Err(error) => return Err(error),
+            }
+        }
     }
 }

@@ -18,6 +18,7 @@ use super::{Keyholder, Wrapping, named, wrapping};
 use crate::hints;
 use crate::options::{Exposure, OpeningKeys, PassphraseOptions, Recipients, SealingKeys};
 use crate::signals::Signals;
+use crate::stores::Stores;
 use crate::trouble::{Trouble, refused};
 
 /// The keys with which a sealed tree is written or read.
@@ -25,6 +26,8 @@ pub(crate) struct TreeKeys {
     pub(crate) keychain: Keychain,
     /// Wraps the fresh key of a generation.
     pub(crate) wrap: Option<Wrap>,
+    /// A word for those for whom it wraps.
+    pub(crate) audience: Option<String>,
     /// A key of the tree's format, which stands for all of them in the choice of engines.
     pub(crate) ring: KeyRing,
 }
@@ -33,6 +36,7 @@ pub(crate) struct TreeKeys {
 pub(crate) fn sealing_tree(
     options: &SealingKeys,
     tree: &Path,
+    stores: &Stores,
     keyholder: &Keyholder<'_>,
 ) -> Result<TreeKeys, Trouble> {
     let named = named(options.key.as_deref(), options.origins.key_command.as_deref())?;
@@ -55,16 +59,18 @@ pub(crate) fn sealing_tree(
             )
         })?),
     };
+    let audience = wrapping.as_ref().map(Wrapping::audience);
     let wrap = match wrapping {
         None => None,
         Some(Wrapping::Recipients(recipients)) => Some(for_recipients(recipients, keyholder)),
         Some(Wrapping::Passphrase) => {
-            let passphrase = of_generations(tree, keyholder)?;
+            let passphrase = of_generations(tree, stores, keyholder)?;
             Some(wrap(move |text| age::wrap_with_passphrase(text, &passphrase)))
         }
     };
     let keys = material.as_ref().map(of_tree).transpose()?;
-    TreeKeys::new(keys.into_iter().collect(), wrap, keyholder)
+    let keys = TreeKeys::new(keys.into_iter().collect(), wrap, keyholder)?;
+    Ok(TreeKeys { audience, ..keys })
 }
 
 /// Reads the key of a sealed tree from a file.
@@ -80,17 +86,21 @@ pub(crate) fn load_tree_key(
     of_tree(&material.ok_or_else(|| Trouble::usage("no key"))?)
 }
 
-/// Wraps keys for recipients.
+/// Wraps keys for recipients; also returns a word for those.
 pub(crate) fn recipients_wrap(
     recipients: &Recipients,
     takes_insecure: bool,
     signals: &Signals,
-) -> Result<Wrap, Trouble> {
+) -> Result<(Wrap, String), Trouble> {
     let exposure = Exposure { insecure_key_file: takes_insecure };
     let passphrase = PassphraseOptions::default();
     let keyholder = Keyholder::new(signals, None, &passphrase, &exposure, false)?;
-    match wrapping(recipients, &keyholder)? {
-        Some(Wrapping::Recipients(recipients)) => Ok(for_recipients(recipients, &keyholder)),
+    let wrapping = wrapping(recipients, &keyholder)?;
+    let audience = wrapping.as_ref().map(Wrapping::audience).unwrap_or_default();
+    match wrapping {
+        Some(Wrapping::Recipients(recipients)) => {
+            Ok((for_recipients(recipients, &keyholder), audience))
+        }
         _ => Err(Trouble::usage("no recipient: give --recipient or --recipients-file")),
     }
 }
@@ -133,7 +143,7 @@ impl TreeKeys {
             },
             signals: keyholder.signals.clone(),
         });
-        Ok(TreeKeys { keychain: Keychain { keys, unlock }, wrap, ring })
+        Ok(TreeKeys { keychain: Keychain { keys, unlock }, wrap, audience: None, ring })
     }
 }
 
@@ -172,8 +182,16 @@ fn in_words(error: &KeyError) -> FileError {
 }
 
 /// The passphrase of a tree's generations. One that is there already has to have it too.
-fn of_generations(tree: &Path, keyholder: &Keyholder<'_>) -> Result<Passphrase, Trouble> {
-    let Some(newest) = newest_wrapping(tree) else {
+fn of_generations(
+    tree: &Path,
+    stores: &Stores,
+    keyholder: &Keyholder<'_>,
+) -> Result<Passphrase, Trouble> {
+    let newest = match Stores::address(tree.as_os_str())? {
+        Some(address) => stores.newest_wrapping(&address)?,
+        None => newest_wrapping(tree).map(|path| KeyFile::read(&path)).transpose()?,
+    };
+    let Some(newest) = newest else {
         let passphrase = required(keyholder.new_passphrase("the tree")?)?;
         keyholder.warn_of_oddities(&passphrase, false);
         return Ok(passphrase);
@@ -184,7 +202,7 @@ fn of_generations(tree: &Path, keyholder: &Keyholder<'_>) -> Result<Passphrase, 
         passphrase: Some(passphrase.clone()),
         signals: keyholder.signals.clone(),
     };
-    KeyFile::read(&newest)?.open(&opener)?;
+    newest.open(&opener)?;
     Ok(passphrase)
 }
 

@@ -255,6 +255,7 @@ pub(super) fn find(
         let fitting: Vec<_> = opened
             .keys
             .into_iter()
+            .map(|key| key.material)
             .filter(|material| wanted.is_none_or(|wanted| wanted == material.format()))
             .collect();
         if !fitting.is_empty() {
@@ -298,12 +299,23 @@ fn first_of_age(directory: &Path) -> Option<PathBuf> {
 /// The result of opening wrapped keys.
 #[derive(Default)]
 pub(super) struct Opened {
-    pub(super) keys: Vec<KeyMaterial>,
+    pub(super) keys: Vec<OpenKey>,
+    /// The number of keys that nothing given opens.
+    pub(super) closed: u64,
     /// The error of the first key that should have opened and did not.
-    refusal: Option<KeyError>,
+    pub(super) refusal: Option<KeyError>,
     /// The error of the first key that is wrapped in the other way, for recipients or with a
     /// passphrase.
-    passed_over: Option<KeyError>,
+    pub(super) passed_over: Option<KeyError>,
+}
+
+/// A wrapped key, open.
+#[derive(Clone)]
+pub(crate) struct OpenKey {
+    /// Its file, and copies of that.
+    pub(super) paths: Vec<PathBuf>,
+    pub(super) fingerprint: Fingerprint,
+    pub(super) material: KeyMaterial,
 }
 
 pub(super) fn open_all(paths: Vec<PathBuf>, keyholder: &Keyholder<'_>) -> Result<Opened, Trouble> {
@@ -321,12 +333,16 @@ pub(super) fn open_all(paths: Vec<PathBuf>, keyholder: &Keyholder<'_>) -> Result
         let file = match file {
             Ok(file) => file,
             Err(error) => {
+                opened.closed += 1;
                 opened.refusal.get_or_insert(error);
                 continue;
             }
         };
         // A copy opens nothing that the original does not.
-        if !seen.insert(file.fingerprint().to_string()) {
+        let fingerprint = file.fingerprint();
+        if !seen.insert(fingerprint.to_string()) {
+            let original = opened.keys.iter_mut().find(|key| key.fingerprint == fingerprint);
+            original.into_iter().for_each(|key| key.paths.push(path.clone()));
             continue;
         }
         if file.has_passphrase() && keyholder.has_passphrase() {
@@ -342,13 +358,15 @@ pub(super) fn open_all(paths: Vec<PathBuf>, keyholder: &Keyholder<'_>) -> Result
             tried += 1;
         }
         match file.open(keyholder) {
-            Ok(material) => opened.keys.push(material),
+            Ok(material) => opened.keys.push(OpenKey { paths: vec![path], fingerprint, material }),
             Err(error @ KeyError::Passphrase { .. }) => return Err(error.into()),
             Err(error @ (KeyError::IdentityNeeded { .. } | KeyError::PassphraseNeeded { .. })) => {
+                opened.closed += 1;
                 opened.passed_over.get_or_insert(error);
             }
             Err(error) => {
                 refused += usize::from(matches!(error, KeyError::WrongPassphrase { .. }));
+                opened.closed += 1;
                 opened.refusal.get_or_insert(error);
             }
         }

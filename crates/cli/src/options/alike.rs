@@ -40,7 +40,7 @@ const OF_FILES: [(&str, &[&[&str]]); 4] = [
 const MAKING_KEYS: &[&str] = &["recipient", "recipients-file"];
 
 /// Options that make sealed trees.
-const SEALING_TREES: &[&str] = &["sealed", "sign", "pad", "checksum"];
+const SEALING_TREES: &[&str] = &["sealed", "sign", "pad", "checksum", "recipients-changed"];
 
 /// Options that read sealed trees.
 const READING_TREES: &[&str] = &["generation", "at", "quick", "sample"];
@@ -95,7 +95,7 @@ const PARTS: [(&str, &str, &[&str]); 7] = [
     ("gate reset", "gate", &[]),
     ("verify", "decrypt", &["quick", "sample"]),
     // The new key is beside those that open the tree.
-    ("rekey", "encrypt", &["new-key"]),
+    ("rekey", "encrypt", &["new-key", "trust-unopened"]),
     // Parts of a file have no names.
     ("cat", "decrypt", &["offset", "count"]),
 ];

@@ -20,21 +20,23 @@ use crate::trouble::{Trouble, complain};
 pub(crate) struct EngineOptions {
     /// Add an engine; repeatable [default: cpu]
     ///
-    /// `evener engines` lists all. All given engines work at once
+    /// `evener engines` lists the engines. All that you give work at once. Engines other than cpu,
+    /// openssl and lanes are called modules
     #[arg(long = "engine", value_name = "NAME", help_heading = "Engines",
         value_parser = named::engine(), hide_possible_values = true)]
     engines: Vec<String>,
     /// Recompute one in N jobs on OpenSSL and compare
     ///
-    /// The jobs are chosen at random, and two more in every file that one engine does alone. After
-    /// a wrong result the engine gets no more jobs. 1 verifies every job, 0 none [default: 0 for
-    /// CPU engines; for modules 1 if that takes at most 5 % of the module's time, otherwise 1000]
+    /// A job is a file or a chunk of one. Evener chooses the jobs at random, and two more in every
+    /// file that one engine processes alone. After a wrong result, the engine gets no more jobs. 1
+    /// verifies every job, 0 none [default: 0 for CPU engines; for modules 1 if that takes at most
+    /// 5 % of the module's time, otherwise 1000]
     #[arg(long, value_name = "N", help_heading = "Engines", allow_negative_numbers = true)]
     verify_engine: Option<u64>,
     /// Retry a PIN from a `pin-source` file that a token has refused
     ///
-    /// Without this option, the PIN is not tried again until the file changes, because tokens lock
-    /// themselves after several wrong PINs
+    /// Without this option, Evener does not try the PIN again until the file changes, because
+    /// tokens lock themselves after several wrong PINs
     #[arg(long, help_heading = "Engines")]
     retry_pin: bool,
     /// Policy that assigns tasks to workers [default: adaptive with modules, pull without]
@@ -56,9 +58,10 @@ pub(crate) struct EngineOptions {
     /// little CPU time
     #[arg(long, help_heading = "Resources")]
     background: bool,
-    /// Limit CPU time to this percentage of all cores (1-100)
+    /// Limit CPU time to this percentage of all cores (1-100) [default: no limit]
     ///
-    /// It is an average over the run and does not count the opening of a module's session
+    /// The limit applies to the average over the run, without the time that opening a module's
+    /// session takes
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=100),
         allow_negative_numbers = true, help_heading = "Resources")]
     max_cpu: Option<u8>,
@@ -70,7 +73,7 @@ pub(crate) struct EngineOptions {
     jobs: Option<NonZeroUsize>,
     /// Memory limit for the buffers of all workers, at least 1M [default: 64M]
     ///
-    /// If it can't hold a chunk for each worker, fewer workers run. With the default the whole
+    /// If that can't hold a chunk for each worker, fewer workers run. With the default, the whole
     /// program stays below 256 MiB
     #[arg(long, value_name = "SIZE", value_parser = values::size, allow_negative_numbers = true,
         help_heading = "Resources")]
@@ -82,21 +85,21 @@ pub(crate) struct EngineOptions {
     #[arg(long, value_name = "DISCIPLINE", default_value_t, help_heading = "Gate",
         value_parser = named::discipline(), hide_possible_values = true)]
     gate: Discipline,
-    /// Number of processes that may use each engine at once [default: what the engine reports]
+    /// Number of processes that may use each engine at once [default: the engine's own limit]
     ///
-    /// It must be the same for all processes; `evener gate` shows them
+    /// Give all processes the same number. `evener gate` shows it
     #[arg(long, value_name = "N", value_parser = permits, allow_negative_numbers = true,
         help_heading = "Gate")]
     permits: Option<NonZeroUsize>,
     /// Share the gate with all members of this group (name or number)
     ///
-    /// Otherwise only your own processes share it. The members must trust one another
+    /// Without this option, only your own processes share it. The members must trust one another
     #[arg(long, value_name = "GROUP", value_parser = values::group, help_heading = "Gate")]
     gate_group: Option<u32>,
     /// Pass on the permit of a process that stays stopped (SIGSTOP, Ctrl-Z) for this long, such as
     /// 30s
     ///
-    /// It must be the same for all processes [default: never]
+    /// Give all processes the same time [default: never]
     #[arg(long, value_name = "TIME", value_parser = values::duration,
         allow_negative_numbers = true, help_heading = "Gate")]
     gate_lease: Option<Duration>,

@@ -21,23 +21,26 @@ use crate::trouble::{Trouble, shown};
 pub(crate) struct Choosing {
     /// Skip files that match; repeatable
     ///
-    /// GLOB matches the name of any file or directory below SRC or, if it has a slash, the path
-    /// below SRC. Give names as they are unencrypted, also for an encrypted tree: `*.txt`, not
-    /// `*.txt.enc`. A SRC that is itself a file is always processed
+    /// GLOB matches the name of a file or directory below SRC or, if it contains a slash, its path
+    /// below SRC. `*` does not match a slash, `**` does. Give the names as they were before
+    /// encryption: `*.txt`, not `*.txt.enc`. A SRC that is itself a file is always processed
     #[arg(long, value_name = "GLOB", help_heading = "Trees")]
     exclude: Vec<String>,
     /// Process only files that match; repeatable
+    ///
+    /// See --exclude, which takes precedence
     #[arg(long, value_name = "GLOB", help_heading = "Trees")]
     include: Vec<String>,
     /// Follow symbolic links below SRC instead of recreating them
     ///
-    /// SRC itself is always followed. Links to a directory that contains SRC or DST, or into /proc,
-    /// /sys and the like, are left out and count as failed. Not with --remove-source
+    /// Evener always follows SRC itself. It leaves out links to a directory that contains SRC or
+    /// DST, and links into /proc, /sys and the like, and counts them as failed. The option excludes
+    /// --remove-source
     #[arg(long, help_heading = "Trees")]
     follow_symlinks: bool,
     /// Stay on the file system of SRC, as `du -x` does
     ///
-    /// Directories where other file systems are mounted are recreated empty, and named
+    /// Evener names each directory where another file system is mounted, and recreates it empty
     #[arg(long, help_heading = "Trees")]
     one_file_system: bool,
     #[command(flatten)]
@@ -141,9 +144,8 @@ impl Choosing {
 pub(crate) struct Part {
     /// Process only this part of a tree; repeatable
     ///
-    /// PATH is a file or directory in SRC, as it was named before encryption, without `.enc` or
-    /// `.age`. A
-    /// path that does not exist is an error
+    /// PATH is a file or directory in the tree, as it was named before encryption, without `.enc`
+    /// or `.age`. A path that does not exist is an error
     #[arg(long, value_name = "PATH", help_heading = "Trees")]
     only: Vec<PathBuf>,
 }
@@ -178,15 +180,15 @@ const LEAVE_OUT: &str = "; leave it out";
 pub(crate) struct Writing {
     /// Continue an interrupted run
     ///
-    /// Skip files whose output is complete: its size and time are right and its header fits the
-    /// key. The content is not verified
+    /// Evener skips each file whose output is complete: its size and time are right, and its header
+    /// fits the key. It does not verify the content
     #[arg(long, help_heading = "Outputs")]
     pub(crate) resume: bool,
     /// Process only new and changed files
     ///
-    /// Outputs whose source has changed are replaced, and the others stay. A source has changed if
-    /// its size or time differs from the output's, or if its ctime is not older than the output.
-    /// This finds files whose time was set back, and also processes files again that were only
+    /// Evener replaces outputs whose source has changed, and keeps the others. A source counts as
+    /// changed if its size or time differs from the output's, or if its ctime is not older than the
+    /// output. This also finds files whose time was set back, and repeats files that were only
     /// renamed. Directories get the mode and time of their source, but DST itself keeps its mode.
     /// Outputs of another key are errors, and so are decrypted files that are newer than their
     /// source
@@ -194,67 +196,67 @@ pub(crate) struct Writing {
     pub(crate) update: bool,
     /// With --update: compare only size and time, not the ctime
     ///
-    /// The ctime also changes when a hard link is made, as by `cp -al`. An update always ignores it
-    /// where the file system of DST keeps none (sshfs, exFAT), and says so
+    /// Creating a hard link, as `cp -al` does, also changes the ctime. An update always ignores it
+    /// if the file system of DST keeps none (sshfs, exFAT), and says so
     #[arg(long, help_heading = "Outputs")]
     ignore_ctime: bool,
     /// With --update of an encrypted tree: delete outputs whose source is gone
     ///
     /// Evener asks first. It deletes only files that the key opens, and then directories that have
-    /// become empty. Symbolic links stay, and so do outputs of files that --exclude skips. --dry-run
+    /// become empty. It keeps symbolic links, and outputs of files that --exclude skips. --dry-run
     /// lists the files to delete.
     ///
-    /// With --format age, the --identity must open them. Age files do not show who made them: Evener
-    /// keeps those of the program `age`, but not those of every program (rage), so let DST hold no
-    /// others.
+    /// With --format age, --identity must open the files. Age files do not show which program made
+    /// them: Evener recognises and keeps those of `age`, but not those of others such as rage, so
+    /// keep other age files out of DST.
     ///
-    /// Evener deletes nothing at all if a file failed, if a directory could not be read, or if DST
-    /// held no output of SRC before. While a disk may be unmounted, it deletes nothing either: if a
+    /// Evener deletes nothing at all if a file failed, if it could not read a directory, or if DST
+    /// held no output of SRC before. It also deletes nothing while a disk may be unmounted: if a
     /// directory of SRC was a mount point in an earlier run and is none now (DST/.evener-mounts
     /// lists them), or if it is empty and no run with --delete has recorded yet that it is no mount
     /// point. Deletions come last: if DST is full, make room there by hand
     #[arg(long, help_heading = "Outputs")]
     delete: bool,
     /// Let --delete also delete below directories that are no longer mounted, or are empty
-    #[arg(long, requires = "delete", help_heading = "Outputs")]
+    #[arg(long, help_heading = "Outputs")]
     delete_unmounted: bool,
-    /// Delete without the question of --delete
+    /// With --delete: delete without asking
     #[arg(short, long, help_heading = "Outputs")]
     yes: bool,
     /// Replace existing outputs
     ///
-    /// Without this option they are errors. A device or FIFO as DST is always written to, from its
-    /// beginning
+    /// Without this option, an existing output is an error. Evener always writes to a DST that is a
+    /// device or FIFO, from its beginning
     #[arg(long, help_heading = "Outputs")]
     overwrite: bool,
-    /// Remove each source file after its output was read back, compared and synced
+    /// Remove each source file once its output has been read back, compared and synced
     ///
     /// Do not use it for files that another program still writes to: data added during the removal
-    /// is lost. If an interrupted run is resumed, directories get the time of the removal, and hard
+    /// is lost. If you resume an interrupted run, directories get the time of the removal, and hard
     /// links may become copies
     #[arg(long, help_heading = "Outputs")]
     pub(crate) remove_source: bool,
-    /// Sync every output and its name to the storage device before the end
+    /// Sync every output and its name to the storage device before Evener exits
     #[arg(long, help_heading = "Outputs")]
     durable: bool,
     /// Keep owner and group, and the set-user-ID and set-group-ID bits
     ///
-    /// The rest of the mode and the time are always kept
+    /// Evener always keeps the time and the rest of the mode
     #[arg(long, help_heading = "Outputs")]
     owner: bool,
     /// Keep extended attributes, including access control lists
     ///
-    /// Without this option, the group of a file that has a list gets the permissions that `ls`
-    /// shows: the list's mask
+    /// Without this option, a file that has an access control list keeps as its group's permissions
+    /// those that `ls` shows: the list's mask
     #[arg(long, help_heading = "Outputs")]
     xattrs: bool,
     /// Write pages of zeros as holes
     #[arg(long, help_heading = "Outputs")]
     sparse: bool,
-    /// List the work, but do not do it
+    /// List the work without doing it
     ///
-    /// Evener also lists the errors that it expects, and writes nothing. It does not check the
-    /// content of files and the free space
+    /// Evener also lists the errors that it expects, and writes nothing. It checks neither the
+    /// content of files nor the free space
     #[arg(long, short = 'n', help_heading = "Outputs")]
     pub(crate) dry_run: bool,
 }
@@ -326,6 +328,7 @@ impl Writing {
                 self.delete,
                 "--delete: a generation has no files that are gone, and earlier ones keep theirs",
             ),
+            (self.delete_unmounted, "--delete-unmounted: nothing is deleted"),
             (self.yes, "--yes: nothing is asked"),
             (self.overwrite, "--overwrite: a new generation replaces none before it"),
             (self.sparse, "--sparse: it writes holes when decrypting"),
@@ -337,10 +340,23 @@ impl Writing {
             ),
             (self.dry_run, "--dry-run: `evener list` shows what a sealed tree holds"),
             (self.delete, "--delete: decrypting deletes nothing"),
+            (self.delete_unmounted, "--delete-unmounted: nothing is deleted"),
             (self.yes, "--yes: nothing is asked"),
         ];
         refuse_first(&always, LEAVE_OUT)?;
         refuse_first(if seals { &sealing } else { &opening }, LEAVE_OUT)
+    }
+
+    /// Refuses options that do not go with an object store.
+    pub(crate) fn check_objects(&self) -> Result<(), Trouble> {
+        let instead = "; --resume goes by size and time, and --sealed stores what has changed";
+        refuse_first(&[(self.update, "--update is for directories")], instead)?;
+        let given = [
+            (self.remove_source, "--remove-source reads outputs back before they have names"),
+            (self.sparse, "--sparse makes holes in files of directories"),
+            (self.dry_run, "--dry-run is for directories"),
+        ];
+        refuse_first(&given, ", and one place is an object store; leave it out")
     }
 
     /// Rejects options that need files if one end is a pipe, options that need others, and a
@@ -359,6 +375,9 @@ impl Writing {
             return Err(Trouble::usage(
                 "--yes answers the question of --delete, which is not given",
             ));
+        }
+        if self.delete_unmounted && !self.delete {
+            return Err(Trouble::usage("--delete-unmounted is a part of --delete: give both"));
         }
         if self.ignore_ctime && !self.update {
             return Err(Trouble::usage(

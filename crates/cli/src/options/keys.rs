@@ -19,9 +19,9 @@ use crate::trouble::Trouble;
 pub(crate) struct SealingKeys {
     /// Key file, or `-` for standard input
     ///
-    /// A key file is an `evener-key` line, a Tink keyset, or either encrypted with age. <(command)
-    /// works too. EVENER_KEY_FILE names the default if there is no other key, recipient, identity
-    /// or passphrase
+    /// A key file holds an `evener-key` line or a Tink keyset, plain or encrypted with age. The
+    /// shell's `<(command)` works too. Without a key, recipient, identity or passphrase, Evener
+    /// reads the key file that EVENER_KEY_FILE names
     #[arg(short, long = "key", value_name = "KEYFILE", help_heading = "Keys")]
     pub(crate) key: Option<PathBuf>,
     #[command(flatten)]
@@ -32,14 +32,14 @@ pub(crate) struct SealingKeys {
     pub(crate) identities: Identities,
     #[command(flatten)]
     pub(crate) passphrase: PassphraseOptions,
-    /// File format [default: that of the key; cobblestone-256 for -r and --passphrase]
+    /// File format [default: the key's; cobblestone-256 for -r and --passphrase]
     #[arg(long, help_heading = "Keys")]
     pub(crate) format: Option<Format>,
     #[command(flatten)]
     pub(crate) openssl: OpensslOptions,
-    /// Bind the files to this text, and open them only with the same text
+    /// Bind the files to this text, which decryption then needs too
     ///
-    /// It is Cobblestone's context and Tink's associated data, and not secret
+    /// The text is Cobblestone's context or Tink's associated data. It is not secret
     #[arg(long, value_name = "STRING", help_heading = "Keys")]
     pub(crate) context: Option<String>,
 }
@@ -49,9 +49,10 @@ pub(crate) struct SealingKeys {
 pub(crate) struct OpeningKeys {
     /// Key file, or `-` for standard input; repeatable
     ///
-    /// A key file is an `evener-key` line, a Tink keyset, or either encrypted with age. Of several
-    /// keys, the one that fits a file opens it. <(command) works too. EVENER_KEY_FILE names the
-    /// default if there is no other key, identity or passphrase
+    /// A key file holds an `evener-key` line or a Tink keyset, plain or encrypted with age. If
+    /// you give several keys, Evener finds the one that opens each file. The shell's `<(command)`
+    /// works too. Without a key, identity or passphrase, Evener reads the key file that
+    /// EVENER_KEY_FILE names
     #[arg(short, long = "key", value_name = "KEYFILE", help_heading = "Keys")]
     pub(crate) keys: Vec<PathBuf>,
     #[command(flatten)]
@@ -60,12 +61,12 @@ pub(crate) struct OpeningKeys {
     pub(crate) identities: Identities,
     #[command(flatten)]
     pub(crate) passphrase: PassphraseOptions,
-    /// File format [default: that of the key]
+    /// File format [default: the key's]
     #[arg(long, help_heading = "Keys")]
     pub(crate) format: Option<Format>,
     #[command(flatten)]
     pub(crate) openssl: OpensslOptions,
-    /// Text that the files were bound to when they were encrypted
+    /// Text to which `encrypt --context` bound the files
     #[arg(long, value_name = "STRING", help_heading = "Keys")]
     pub(crate) context: Option<String>,
 }
@@ -75,7 +76,7 @@ pub(crate) struct OpeningKeys {
 pub(crate) struct KeyOrigins {
     /// Read the key from the output of this command, such as `pass show backup`
     ///
-    /// `sh -c` runs it. Evener does not know which files the command reads: keep them out of SRC
+    /// Evener runs it with `sh -c`, and does not know which files it reads: keep those out of SRC
     /// and DST
     #[arg(long, value_name = "COMMAND", help_heading = "Keys")]
     pub(crate) key_command: Option<OsString>,
@@ -86,11 +87,11 @@ pub(crate) struct KeyOrigins {
 /// Options for files of secrets and recipients that others can read or change.
 #[derive(Args, Debug)]
 pub(crate) struct Exposure {
-    /// Accept files of secrets that others can read, with a warning
+    /// Accept secret files that others can read, with a warning
     ///
-    /// These are key, identity and passphrase files that their group or others may use, and files
-    /// of recipients that they may change. Files on a file system that is mounted read-only are
-    /// always accepted
+    /// The option applies to key, identity and passphrase files that their group or others can
+    /// access, and to recipients files that these can change. Evener always accepts files on a file
+    /// system that is mounted read-only
     #[arg(long, help_heading = "Keys")]
     pub(crate) insecure_key_file: bool,
 }
@@ -229,15 +230,15 @@ impl OpeningKeys {
 /// Recipients and passphrases that open a fresh key.
 #[derive(Args, Debug)]
 pub(crate) struct Recipients {
-    /// Encrypt to this age or SSH key; repeatable
+    /// Encrypt to this age or SSH recipient (-R: to all in a file); repeatable
     ///
-    /// Evener makes a fresh key and wraps it for this recipient: `age1...` (also of a plugin),
-    /// `ssh-ed25519 ...` or `ssh-rsa ...`
+    /// RECIPIENT is `age1...` (also of a plugin), `ssh-ed25519 ...` or `ssh-rsa ...`. Evener
+    /// encrypts (wraps) the key for it
     #[arg(short, long = "recipient", value_name = "RECIPIENT", help_heading = "Keys")]
     pub(crate) recipients: Vec<String>,
     /// Encrypt to all recipients in this file
     ///
-    /// It has one recipient per line; `-` is standard input. See --recipient
+    /// FILE has one recipient per line; `-` is standard input. See --recipient
     #[arg(short = 'R', long = "recipients-file", value_name = "FILE", help_heading = "Keys")]
     pub(crate) recipient_files: Vec<PathBuf>,
 }
@@ -246,16 +247,21 @@ impl Recipients {
     pub(crate) fn is_empty(&self) -> bool {
         self.recipients.is_empty() && self.recipient_files.is_empty()
     }
+
+    /// The options that read standard input.
+    pub(crate) fn that_read_stdin(&self) -> Vec<&'static str> {
+        let named = self.recipient_files.iter().map(|path| ("--recipients-file", path));
+        that_read_stdin(named, &PassphraseOptions::default())
+    }
 }
 
 /// Options that open wrapped keys.
 #[derive(Args, Debug)]
 pub(crate) struct Identities {
-    /// Open wrapped keys and age files with this age or SSH identity
+    /// Open wrapped keys and age files with this age or SSH identity; repeatable
     ///
-    /// These are keys and files that were encrypted to its recipient. FILE is an identity file, which
-    /// `age-keygen` and age's plugins make, or a private SSH key; `-` is standard input. The option
-    /// may be repeated
+    /// FILE is an identity file, as `age-keygen` and age's plugins make it, or a private SSH key;
+    /// `-` is standard input. It opens the keys and files that were encrypted to its recipient
     #[arg(short, long = "identity", value_name = "FILE", help_heading = "Keys")]
     pub(crate) identity_files: Vec<PathBuf>,
 }
@@ -266,20 +272,21 @@ pub(crate) struct Identities {
 pub(crate) struct PassphraseOptions {
     /// Ask for a passphrase on the terminal
     ///
-    /// Evener asks for each key, and for each identity file and SSH key that has a passphrase
+    /// Evener asks separately for each key, and for each identity file and SSH key that has a
+    /// passphrase
     #[arg(long, help_heading = "Keys")]
     pub(crate) passphrase: bool,
     /// Read the passphrase from the first line of this file
     ///
-    /// It serves for keys, identity files and SSH keys. A new passphrase is used without a
-    /// byte-order mark, blanks around it or the carriage return of CRLF, with a warning; an
-    /// existing one is tried with and without them. With --format openssl, everything before the
-    /// newline counts, as for `openssl enc`
+    /// The passphrase opens keys, identity files and SSH keys. For a new key, Evener removes a
+    /// byte-order mark, surrounding blanks and the carriage return of CRLF from it, and warns you;
+    /// to open a key, it tries the passphrase with and without them. With --format openssl,
+    /// everything before the newline counts, as for `openssl enc`
     #[arg(long, value_name = "FILE", help_heading = "Keys")]
     pub(crate) passphrase_file: Option<PathBuf>,
     /// Read the passphrase from the first line of this open file descriptor
     ///
-    /// Otherwise like --passphrase-file
+    /// See --passphrase-file
     #[arg(long, value_name = "N", help_heading = "Keys")]
     pub(crate) passphrase_fd: Option<RawFd>,
 }
@@ -317,21 +324,21 @@ impl PassphraseOptions {
 /// The options of `openssl enc`, for `--format openssl`.
 #[derive(Args, Debug, Default)]
 pub(crate) struct OpensslOptions {
-    /// The cipher, under the name that `openssl enc` gives it, such as aes-256-cbc
+    /// Cipher, as `openssl enc` names it, such as aes-256-cbc; required
     ///
-    /// All ciphers of the library in ECB, CBC, CFB, OFB and CTR mode are available, and names such
-    /// as aes256 and chacha20
+    /// OpenSSL's ciphers in ECB, CBC, CFB, OFB and CTR mode are available, and so are chacha20 and
+    /// aliases such as aes256
     #[arg(long, value_name = "NAME", ignore_case = true,
         value_parser = evener_cli::values::cipher_of_openssl_enc(), hide_possible_values = true,
         help_heading = "With --format openssl")]
     pub(crate) cipher: Option<Cipher>,
     /// Iterations of PBKDF2 (`openssl enc -pbkdf2 -iter N`) [default to encrypt: 600000]
     ///
-    /// The file does not contain the number. To decrypt, give the one that the file was made with:
-    /// 10000 if openssl made it without -iter
+    /// The file does not record N, and decryption has no default: give the number that the file was
+    /// encrypted with, which is 10000 for `openssl enc -pbkdf2` without -iter
     #[arg(long, value_name = "N", help_heading = "With --format openssl")]
     pub(crate) iterations: Option<Iterations>,
-    /// Digest of --kdf (`openssl enc -md`) [default: sha256; OpenSSL before 1.1.0 used md5]
+    /// Digest that --kdf uses (`openssl enc -md`) [default: sha256; OpenSSL before 1.1.0 used md5]
     #[arg(long, value_name = "NAME", help_heading = "With --format openssl")]
     pub(crate) digest: Option<Digest>,
     /// Function that derives the key from the passphrase [default: pbkdf2]
@@ -343,8 +350,8 @@ pub(crate) struct OpensslOptions {
     /// Read or write the encrypted data in base64, in lines of 64 characters (`openssl enc -a`, `age
     /// -a`)
     ///
-    /// Only for files and pipes, not for trees. With --format age it writes ASCII armour; to read
-    /// that takes no option
+    /// The option is for files and pipes, not for trees. With --format age, encryption writes ASCII
+    /// armour, which decryption recognises without the option
     #[arg(short = 'a', long, help_heading = "With --format openssl or age")]
     pub(crate) base64: bool,
     /// Read or write base64 in one long line (`openssl enc -a -A`)

@@ -6,6 +6,7 @@ mod engines;
 mod files;
 mod keys;
 mod sealed;
+mod stores;
 mod telling;
 pub(crate) mod times;
 mod tree;
@@ -16,7 +17,8 @@ pub(crate) use files::{Choosing, Part, Suffix, Writing};
 pub(crate) use keys::{
     Exposure, Identities, OpeningKeys, OpensslOptions, PassphraseOptions, Recipients, SealingKeys,
 };
-pub(crate) use sealed::{Generations, Sealing, Signing, TrustOptions};
+pub(crate) use sealed::{Generations, Sealing, Signing, TrustOptions, refuse_first};
+pub(crate) use stores::StoreOptions;
 pub(crate) use telling::Telling;
 pub(crate) use tree::{Output, TreeOptions};
 pub(crate) use values::{Format, Iterations};

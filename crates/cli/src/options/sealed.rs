@@ -18,28 +18,38 @@ use crate::trouble::{Trouble, shown};
 pub(crate) struct Sealing {
     /// Make DST a sealed tree, or bring one up to date with a new generation
     ///
-    /// A sealed tree hides the names, links and times of its files, and shows whether any were
-    /// changed, exchanged, removed or taken from an earlier run. SRC is one directory. DST is new or
-    /// empty at first; a later run adds a generation, in which unchanged and moved files keep what
-    /// was sealed. Earlier generations stay readable (`evener decrypt --generation`).
+    /// A sealed tree hides the names, links and times of its files. Its readers detect files that
+    /// were changed, exchanged, removed or replaced by those of an earlier run. SRC is one
+    /// directory. For the first run, DST is new or empty; each later run adds a generation (a
+    /// snapshot), and does not encrypt unchanged and moved files again. Earlier generations stay
+    /// readable (`evener decrypt --generation`).
     ///
-    /// --key seals with one key, for cobblestone-256. With --recipient or a passphrase, each
-    /// generation has a fresh key, which is wrapped in DST/keys, and the tree is signed. What this
-    /// machine needs for later runs is in $XDG_STATE_HOME/evener/trees, or ~/.local/state: without
-    /// it, nobody can go on with a tree that only recipients can read
+    /// The --key is for cobblestone-256, and serves all generations. With --recipient or a
+    /// passphrase, each generation has a fresh key, wrapped in DST/keys, and Evener signs the tree.
+    /// Evener keeps what later runs on this machine need in $XDG_STATE_HOME/evener/trees (default:
+    /// ~/.local/state/evener/trees). If that is lost, updating a tree for recipients takes an
+    /// --identity and --recipients-changed once, and an admitted key to --sign
     #[arg(long, help_heading = "Sealed trees")]
     pub(crate) sealed: bool,
     #[command(flatten)]
     pub(crate) signing: Signing,
     /// Hide the sizes of small files: pad each to at least BYTES, and larger ones by up to 12 %
     ///
-    /// For a new tree; all its generations are padded alike. BYTES may be 4K or 1M
+    /// The option is for a new tree, and applies to all its generations. BYTES may have a suffix:
+    /// 4K or 1M
     #[arg(long, value_name = "BYTES", value_parser = values::bytes,
         help_heading = "Sealed trees")]
     pub(crate) pad: Option<u64>,
-    /// Compare every file by its content, not by size and times
+    /// Find changed files by their content, not by size and times
     #[arg(long, help_heading = "Sealed trees")]
     pub(crate) checksum: bool,
+    /// Take other recipients than in the last run here: another machine ran `evener rewrap`
+    ///
+    /// Only the recipients of a file's key can read it, and unchanged files keep theirs. `evener
+    /// rewrap` wraps the keys of the tree for other recipients; on the machine where it runs, this
+    /// option is not needed
+    #[arg(long, help_heading = "Sealed trees")]
+    pub(crate) recipients_changed: bool,
     #[command(flatten)]
     pub(crate) trust: TrustOptions,
 }
@@ -47,11 +57,11 @@ pub(crate) struct Sealing {
 /// The key that signs a sealed tree.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Signing {
-    /// Sign with this key of OpenSSH, by `ssh-keygen`
+    /// Sign with this OpenSSH key, through `ssh-keygen`
     ///
-    /// KEY is a private key, or a public one whose private key is in ssh-agent or a security key.
-    /// Otherwise a tree for recipients is signed with a key that Evener makes and keeps on this
-    /// machine
+    /// KEY is the file of a private key, or of a public one whose private key is in ssh-agent or a
+    /// security key. Without this option, Evener signs a tree for recipients with a key that it
+    /// makes and keeps on this machine
     #[arg(long, value_name = "KEY", help_heading = "Sealed trees")]
     pub(crate) sign: Option<PathBuf>,
 }
@@ -66,13 +76,16 @@ impl Signing {
 /// Options that choose a generation of a sealed tree.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Generations {
-    /// Read this generation of a sealed tree, not the newest one
-    #[arg(long, value_name = "N", help_heading = "Sealed trees")]
-    generation: Option<u64>,
-    /// Read the last generation of a sealed tree that was made by this time
+    /// Read this generation of a sealed tree [default: the newest]
     ///
-    /// TIME is `2026-11-20`, which means the end of that day, or `2026-11-20T18:30:00Z`. Without `Z`
-    /// or an offset such as `+01:00` it is in UTC
+    /// `evener list --generations` shows the numbers
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..),
+        help_heading = "Sealed trees")]
+    generation: Option<u64>,
+    /// Read the newest generation of a sealed tree that was made by this time
+    ///
+    /// TIME is `2026-11-20`, which means the end of that day, or `2026-11-20T18:30:00Z`. It is in
+    /// UTC unless it ends in an offset such as `+01:00`
     #[arg(long, value_name = "TIME", value_parser = times::parse, conflicts_with = "generation",
         help_heading = "Sealed trees")]
     at: Option<i64>,
@@ -85,23 +98,29 @@ pub(crate) struct Generations {
 pub(crate) struct TrustOptions {
     /// Accept a sealed tree only if a key in this file has signed it
     ///
-    /// The file has public keys of OpenSSH, one a line, or is one of allowed signers. Without this
-    /// option, the signers that the tree has at first use are kept on this machine
+    /// FILE has one OpenSSH public key per line, alone or as in OpenSSH's files of allowed signers,
+    /// of whose options Evener knows `namespaces`.
+    /// Without this option, Evener remembers on this machine the signers that the tree has at first
+    /// use, and accepts no others later
     #[arg(long, value_name = "FILE", help_heading = "Sealed trees")]
     signers: Option<PathBuf>,
-    /// Accept a sealed tree for recipients that nobody has signed
+    /// Accept an unsigned sealed tree for recipients
     ///
     /// Recipients are not secret, so anybody could have made it
     #[arg(long, conflicts_with = "signers", help_heading = "Sealed trees")]
     unsigned: bool,
     /// Accept only a sealed tree whose generation N has this digest, or a later one
     ///
-    /// For machines that have not seen the tree. `evener verify --json` shows both
+    /// Use it on a machine that has not seen the tree. `evener verify --json` shows the number and
+    /// the digest
     #[arg(long, value_name = "N:DIGEST", value_parser = pin, help_heading = "Sealed trees")]
     pin: Option<(u64, RootDigest)>,
-    /// Accept an older generation or another tree than this machine has seen, this once
+    /// Accept, and remember, an older generation or another tree than this machine has seen
+    ///
+    /// Give it after the tree was restored from a copy, or was replaced or removed. Of the same tree,
+    /// Evener accepts only generations that were signed by those who might sign it before
     #[arg(long, help_heading = "Sealed trees")]
-    allow_rollback: bool,
+    pub(crate) allow_rollback: bool,
 }
 
 impl Sealing {
@@ -115,6 +134,7 @@ impl Sealing {
             (self.signing.sign.is_some(), "--sign"),
             (self.pad.is_some(), "--pad"),
             (self.checksum, "--checksum"),
+            (self.recipients_changed, "--recipients-changed"),
         ];
         refuse_first(&given, reason)?;
         self.trust.refuse(reason)
@@ -176,12 +196,16 @@ fn signers_in(path: &Path) -> Result<Vec<PublicKey>, Trouble> {
         path: path.to_owned(),
         cause,
     })?;
+    let text = text.trim_start_matches('\u{feff}');
     let lines = (1..).zip(text.lines().map(str::trim));
     let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
-    let keys = lines.map(|(number, line)| match PublicKey::from_line(line) {
-        Ok((key, _)) => Ok(key),
-        Err(fault) => Err(Trouble::Usage(format!("{}, line {number}: {fault}", shown(path)))),
-    });
+    let keys =
+        lines.filter_map(|(number, line)| match PublicKey::from_allowed(line).transpose()? {
+            Ok(key) => Some(Ok(key)),
+            Err(fault) => {
+                Some(Err(Trouble::Usage(format!("{}, line {number}: {fault}", shown(path)))))
+            }
+        });
     let keys = keys.collect::<Result<Vec<_>, _>>()?;
     match keys.is_empty() {
         true => Err(Trouble::Usage(format!("{} has no public key of a signer", shown(path)))),

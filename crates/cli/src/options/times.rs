@@ -14,7 +14,7 @@ fn read(text: &str) -> Option<i64> {
     };
     let (time, rest) = rest.split_at_checked(8)?;
     let [hours, minutes, seconds] = numbers(time, ':', [2, 2, 2])?;
-    if hours > 23 || minutes > 59 || seconds > 60 {
+    if hours > 23 || minutes > 59 || seconds > 59 {
         return None;
     }
     let offset = rest

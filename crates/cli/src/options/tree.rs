@@ -5,14 +5,16 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::keys::KeyOrigins;
-use super::{Identities, OpeningKeys, OpensslOptions, PassphraseOptions, TrustOptions};
+use super::{
+    Identities, OpeningKeys, OpensslOptions, PassphraseOptions, StoreOptions, TrustOptions,
+};
 
 /// Options that open a sealed tree.
 #[derive(Args, Debug)]
 pub(crate) struct TreeOptions {
     /// Key file of the tree, or `-` for standard input; repeatable
     ///
-    /// EVENER_KEY_FILE names the default if there is no other key, identity or passphrase
+    /// Without a key, identity or passphrase, Evener reads the key file that EVENER_KEY_FILE names
     #[arg(short, long = "key", value_name = "KEYFILE", help_heading = "Keys")]
     keys: Vec<PathBuf>,
     #[command(flatten)]
@@ -23,6 +25,8 @@ pub(crate) struct TreeOptions {
     passphrase: PassphraseOptions,
     #[command(flatten)]
     pub(crate) trust: TrustOptions,
+    #[command(flatten)]
+    pub(crate) stores: StoreOptions,
 }
 
 impl TreeOptions {
@@ -33,7 +37,7 @@ impl TreeOptions {
 
     /// The keys, and the options of trust.
     pub(crate) fn split(self) -> (OpeningKeys, TrustOptions) {
-        let TreeOptions { keys, origins, identities, passphrase, trust } = self;
+        let TreeOptions { keys, origins, identities, passphrase, trust, .. } = self;
         let (format, context, openssl) = (None, None, OpensslOptions::default());
         let keys = OpeningKeys { keys, origins, identities, passphrase, format, openssl, context };
         (keys, trust)

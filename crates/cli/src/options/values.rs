@@ -37,6 +37,14 @@ impl Format {
     }
 }
 
+/// A number of requests at once.
+pub(crate) fn requests(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (1..=MOST_REQUESTS).contains(number));
+    number.ok_or_else(|| format!("not a number from 1 to {MOST_REQUESTS}"))
+}
+
+const MOST_REQUESTS: usize = 1024;
+
 /// A way of `openssl enc` to derive a key from a passphrase, as `--kdf` names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum KdfName {
@@ -97,14 +105,16 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         "d" => Some(86_400_000),
         _ => None,
     };
-    number
+    let length = number
         .parse()
         .ok()
         .zip(milliseconds)
         .and_then(|(number, unit): (u64, u64)| number.checked_mul(unit))
-        .filter(|&milliseconds| milliseconds > 0)
-        .map(Duration::from_millis)
-        .ok_or_else(|| "not a time such as 500ms, 30s or 5m".to_owned())
+        .ok_or_else(|| "not a time such as 500ms, 30s, 5m, 12h or 7d".to_owned())?;
+    match length {
+        0 => Err("a time of 0 is too short".to_owned()),
+        length => Ok(Duration::from_millis(length)),
+    }
 }
 
 /// A group by its number or by its name in /etc/group.

@@ -3,15 +3,16 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use evener::{FileOutcome, Operation};
+use evener::FileOutcome;
 
-use super::{bar, verbs};
+use super::bar;
 use crate::options::Telling;
 use crate::trouble::shown;
 
 /// Selects the files that are shown, and their wording.
 pub(super) struct Shown {
-    operation: Operation,
+    /// The words for what is done, and for what would be.
+    verbs: [&'static str; 2],
     is_dry_run: bool,
     /// True if files that are left unchanged are shown too.
     shows_all: bool,
@@ -20,13 +21,13 @@ pub(super) struct Shown {
 impl Shown {
     /// Returns `None` if no file is to be shown.
     pub(super) fn wanted(
-        operation: Operation,
+        verbs: [&'static str; 2],
         is_dry_run: bool,
         telling: &Telling,
     ) -> Option<Shown> {
         let is_wanted = telling.verbose || is_dry_run && !telling.json;
         let shows_all = telling.verbose;
-        (is_wanted && !telling.quiet).then_some(Shown { operation, is_dry_run, shows_all })
+        (is_wanted && !telling.quiet).then_some(Shown { verbs, is_dry_run, shows_all })
     }
 
     /// Shows a file. Calls from several threads print whole lines.
@@ -40,7 +41,7 @@ impl Shown {
     }
 
     fn words(&self, outcome: FileOutcome) -> Option<String> {
-        let [done, to_do] = verbs(self.operation);
+        let [done, to_do] = self.verbs;
         let either = |done: &str, to_do: &str| match self.is_dry_run {
             true => format!("would {to_do}"),
             false => done.to_owned(),
@@ -65,7 +66,8 @@ mod tests {
     #[test]
     fn a_dry_run_tells_what_it_would_do() {
         let shown = |is_dry_run, shows_all| {
-            let shown = Shown { operation: Operation::Encrypt, is_dry_run, shows_all };
+            let verbs = ["encrypted", "encrypt"];
+            let shown = Shown { verbs, is_dry_run, shows_all };
             use FileOutcome::{Deleted, Done, Unchanged, Updated};
             [Done, Updated, Unchanged, Deleted].map(|outcome| shown.words(outcome))
         };

@@ -65,7 +65,8 @@ impl Gauge {
         let now = Sample { time: elapsed, done: progress.done_bytes, processed };
         let before = self.take(now);
         // Changed files are counted twice, and more may be found than the total had.
-        let total = self.total.lock().ignore_poison().map(|total| Total {
+        let told = self.control.total().map(|(files, bytes)| Total { files, bytes });
+        let total = self.total.lock().ignore_poison().or(told).map(|total| Total {
             files: total.files.max(progress.done_files),
             bytes: total.bytes.max(now.done),
         });

@@ -208,10 +208,11 @@ fn has_data(file: &File, route: &Route) -> bool {
     let is_there = |data: Metadata| (data.dev(), data.ino()) == (lines.dev(), lines.ino());
     let goes_there = |target: &Place| match target {
         Place::Pipe => is_output(file),
+        Place::Objects(_) => false,
         Place::Path(path) => fs::metadata(path).is_ok_and(is_there),
     };
     let comes_from = |source: &Place| match source {
-        Place::Pipe => false,
+        Place::Pipe | Place::Objects(_) => false,
         Place::Path(path) => fs::metadata(path).is_ok_and(is_there),
     };
     !lines.file_type().is_char_device()

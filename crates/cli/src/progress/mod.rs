@@ -56,7 +56,7 @@ impl Progress {
             gauge: Gauge::new(plan.control.clone(), plan.route.length(), plan.is_dry_run),
             has_bar,
             lines,
-            files: files::Shown::wanted(plan.operation, plan.is_dry_run, telling),
+            files: files::Shown::wanted(verbs(plan), plan.is_dry_run, telling),
             tells_files: telling.verbose || plan.is_dry_run,
         })
     }
@@ -90,6 +90,7 @@ impl Progress {
         if !self.has_bar && self.lines.is_none() {
             return work();
         }
+        plan.control.want_total();
         let (ended, end) = mpsc::channel::<()>();
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -151,7 +152,7 @@ fn measure(plan: &Plan, is_over: impl Fn() -> bool) -> Option<Total> {
     for ends in &plan.route.ends {
         let more = match (&ends.source, ends.length) {
             (_, Some(bytes)) => Total { files: 1, bytes },
-            // Only the index tells what a sealed tree holds.
+            // Only the index tells what a sealed tree holds, which the operation itself reads.
             (Place::Path(_), None) if plan.reads_sealed => return None,
             (Place::Path(source), None) if ends.source_is_tree => {
                 let target = match &ends.target {
@@ -170,8 +171,9 @@ fn measure(plan: &Plan, is_over: impl Fn() -> bool) -> Option<Total> {
 }
 
 /// The verbs for the operation on a file, for messages.
-fn verbs(operation: Operation) -> [&'static str; 2] {
-    match operation {
+fn verbs(plan: &Plan) -> [&'static str; 2] {
+    match plan.operation {
+        _ if plan.given.rekeys => ["rekeyed", "rekey"],
         Operation::Encrypt => ["encrypted", "encrypt"],
         Operation::Decrypt => ["decrypted", "decrypt"],
         Operation::Verify => ["verified", "verify"],

@@ -3,21 +3,31 @@
 
 use std::path::{Path, PathBuf};
 
-use evener::place::Local;
 use evener::sealed_trees::{GenerationInfo, SealedOptions};
 use evener::{Evener, Failure};
 
-use super::{is_sealed, open};
+use super::{find, is_sealed_in, open};
 use crate::options::{Choosing, OpeningKeys, Part, TreeOptions, TrustOptions};
 use crate::signals::Signals;
+use crate::stores::{AnyPlace, Stores};
 use crate::summary;
 use crate::trouble::{Trouble, complain, refused, shown};
+
+/// Refuses what is no sealed tree.
+pub(crate) fn refuse_other(stores: &Stores, path: &Path) -> Result<(), Trouble> {
+    if is_sealed_in(stores, path.as_os_str())? {
+        return Ok(());
+    }
+    let error = refused("it is no sealed tree: it has no file evener-tree-v1");
+    Err(Failure { path: path.to_owned(), error }.into())
+}
 
 /// A sealed tree with what opens it.
 pub(crate) struct Tree {
     pub(crate) path: PathBuf,
     pub(crate) evener: Evener,
     pub(crate) sealed: SealedOptions,
+    stores: Stores,
     is_quiet: bool,
 }
 
@@ -29,34 +39,42 @@ impl Tree {
         is_quiet: bool,
         signals: &Signals,
     ) -> Result<Tree, Trouble> {
+        let stores = Stores::new(&options.stores);
         let (mut keys, trust) = options.split();
         keys.complete()?;
-        Tree::with_keys(path, &keys, &trust, is_quiet, signals)
+        Tree::with_keys(path, &keys, &stores, &trust, is_quiet, signals)
     }
 
     /// Finds what opens a tree, with these keys.
     pub(crate) fn with_keys(
         path: &Path,
         keys: &OpeningKeys,
+        stores: &Stores,
         trust: &TrustOptions,
         is_quiet: bool,
         signals: &Signals,
     ) -> Result<Tree, Trouble> {
-        if !is_sealed(path) {
-            let error = refused("it is no sealed tree: it has no file evener-tree-v1");
-            return Err(Failure { path: path.to_owned(), error }.into());
+        if !is_sealed_in(stores, path.as_os_str())? {
+            let mut strict = trust.clone();
+            strict.allow_rollback = false;
+            find(stores, path.as_os_str(), &mut strict)?;
         }
-        let (mut sealed, ring, warnings) = open(keys, path, signals)?;
+        refuse_other(stores, path)?;
+        let (mut sealed, ring, warnings) = open(keys, stores, path, signals)?;
         sealed.trust = trust.trust()?;
         for warning in warnings.iter().filter(|_| !is_quiet) {
             complain(&format_args!("warning: {warning}"));
         }
-        Ok(Tree { path: path.to_owned(), evener: Evener::new(ring)?, sealed, is_quiet })
+        let (stores, path, evener) = (stores.clone(), path.to_owned(), Evener::new(ring)?);
+        Ok(Tree { path, evener, sealed, stores, is_quiet })
     }
 
     /// The tree as a place.
-    pub(crate) fn place(&self) -> Local {
-        self.evener.local(&self.path)
+    ///
+    /// # Errors
+    /// When an object store can't be opened.
+    pub(crate) fn place(&self) -> Result<AnyPlace, Trouble> {
+        self.stores.place(&self.path, &self.evener)
     }
 
     /// Takes only a part of the tree.

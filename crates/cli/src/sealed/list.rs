@@ -23,7 +23,7 @@ pub(crate) fn entries(
     let (mut entries, mut failures) = (Vec::new(), Vec::new());
     let mut out = io::BufWriter::new(io::stdout().lock());
     let mut printed = Ok(());
-    let read = tree.evener.list_tree(&tree.place(), depth, &tree.sealed, &mut |entry| {
+    let read = tree.evener.list_tree(&tree.place()?, depth, &tree.sealed, &mut |entry| {
         match entry {
             Ok(entry) if json => entries.push(entry),
             Ok(entry) => printed = print(&entry, is_long, &mut out),
@@ -76,7 +76,7 @@ pub(crate) fn or_root(path: &Path) -> &Path {
 /// Lists the generations, the newest first.
 pub(crate) fn generations(tree: &Tree, json: bool) -> Result<Ending, Trouble> {
     let (mut all, mut failures) = (Vec::new(), Vec::new());
-    tree.evener.list_generations(&tree.place(), &tree.sealed, &mut |number, is_whole, info| {
+    tree.evener.list_generations(&tree.place()?, &tree.sealed, &mut |number, is_whole, info| {
         if all.is_empty()
             && let Ok(newest) = &info
         {

@@ -3,28 +3,30 @@
 mod care;
 pub(crate) mod list;
 
+use std::env;
 use std::ffi::{OsStr, OsString};
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use evener::keys::signing::UserKey;
-use evener::place::Local;
-use evener::sealed_trees::{SealedOptions, Signer, state_directory, state_name};
+use evener::sealed_trees::{SealedOptions, Signer, refuse_gone, remembered, state_directory};
 use evener::{
     Evener, Failure, FileError, Key, KeyRing, Operation, OperationError, Options, Report,
 };
 
 use crate::ends::{Ends, Place, directory_of};
 use crate::keys::{AtTerminal, Keyholder, TreeKeys, opening_tree};
-use crate::options::{Choosing, EngineOptions, Generations, OpeningKeys, Part, Telling};
+use crate::options::{
+    Choosing, EngineOptions, Generations, OpeningKeys, Part, Telling, TrustOptions,
+};
 use crate::plan::{Plan, warnings};
 use crate::route::Route;
-use crate::run::EMPTY;
 use crate::signals::Signals;
-use crate::trouble::{Trouble, refused, shown};
+use crate::stores::{AnyPlace, Stores};
+use crate::terminal::Terminal;
+use crate::trouble::{Trouble, complain, refused, shown};
 
-pub(crate) use care::Tree;
+pub(crate) use care::{Tree, refuse_other};
 
 /// What is done with a sealed tree.
 pub(crate) struct Work {
@@ -49,9 +51,41 @@ pub(crate) fn is_sealed(path: &Path) -> bool {
     path.join("evener-tree-v1").is_file()
 }
 
+/// As [`is_sealed`], for an address too.
+pub(crate) fn is_sealed_in(stores: &Stores, typed: &OsStr) -> Result<bool, Trouble> {
+    match Stores::address(typed)? {
+        Some(address) => stores.has_sealed(&address),
+        None => Ok(is_sealed(Path::new(typed))),
+    }
+}
+
+/// Returns whether a path or an address leads to a sealed tree. One that this machine has seen there,
+/// and that is gone, is refused, or accepted as gone; the option for that is then used up.
+pub(crate) fn find(
+    stores: &Stores,
+    typed: &OsStr,
+    trust: &mut TrustOptions,
+) -> Result<bool, Trouble> {
+    if is_sealed_in(stores, typed)? {
+        return Ok(true);
+    }
+    let path = Path::new(typed);
+    let mut options = state_of(stores, path);
+    options.trust.rollback = trust.allow_rollback;
+    let fail = |error| Failure { path: path.to_owned(), error };
+    if refuse_gone(&options).map_err(fail)? {
+        trust.allow_rollback = false;
+    }
+    Ok(false)
+}
+
 /// Refuses a sealed tree, or a directory in one, as the place for other outputs.
-pub(crate) fn refuse_as_target(target: &Path) -> Result<(), Trouble> {
+pub(crate) fn refuse_as_target(operation: Operation, target: &Path) -> Result<(), Trouble> {
     match [target, directory_of(target)].into_iter().find(|path| is_sealed(path)) {
+        Some(tree) if operation == Operation::Decrypt => Err(Trouble::Usage(format!(
+            "{} is a sealed tree; decrypt to another place",
+            shown(tree)
+        ))),
         Some(tree) => Err(Trouble::Usage(format!(
             "{} is a sealed tree: --sealed adds a generation to it; other files need another place",
             shown(tree)
@@ -69,26 +103,38 @@ pub(crate) fn ends_to_seal(paths: Vec<OsString>, telling: &Telling) -> Result<En
         ));
     };
     let ends = Ends::find(Operation::Encrypt, source, Some(target), false, telling)?;
-    let (Place::Path(source), true) = (&ends.source, ends.source_is_tree) else {
-        return Err(Trouble::usage(
+    match (&ends.source, ends.source_is_tree) {
+        (Place::Objects(_), _) | (Place::Path(_), true) => Ok(ends),
+        _ => Err(Trouble::usage(
             "--sealed seals a directory, and SRC is none; put the file into one, or leave --sealed \
              out",
-        ));
-    };
-    // Everything would be gone in the next generation.
-    if fs::read_dir(source).is_ok_and(|mut entries| entries.next().is_none()) {
-        let error = refused(format!("nothing was sealed{EMPTY}"));
-        return Err(Failure { path: source.clone(), error }.into());
+        )),
     }
-    Ok(ends)
 }
 
-/// The directory in which this user keeps what is known of sealed trees, and this tree's name in it.
-pub(crate) fn state_of(tree: &Path) -> Option<(PathBuf, String)> {
-    Some((state_directory("trees")?, state_name(tree)))
+/// Options with what this user knows of a sealed tree. What takes its place is told aloud.
+pub(crate) fn state_of(stores: &Stores, tree: &Path) -> SealedOptions {
+    let path = tree.to_owned();
+    let tell = move |accepted: &str| {
+        complain(&format_args!("warning: {}: {accepted}", shown(&path)));
+    };
+    let known = match Stores::address(tree.as_os_str()) {
+        Ok(Some(address)) => SealedOptions {
+            state: state_directory("trees").map(|all| (all, stores.name(&address))),
+            ..SealedOptions::default()
+        },
+        _ => remembered(tree),
+    };
+    SealedOptions { on_accepted: Some(Arc::new(tell)), ..known }
 }
 
-/// A key of the user's with which `ssh-keygen` signs.
+/// The warning that nothing can be remembered of a tree.
+pub(crate) fn forgetful(sealed: &SealedOptions) -> Option<String> {
+    sealed.state.is_none().then(|| FORGETFUL.to_owned())
+}
+
+/// A key of the user's with which `ssh-keygen` signs. If nobody can be asked for its passphrase, it
+/// signs something now: otherwise it would fail only when everything is sealed.
 pub(crate) fn signer(path: &Path, signals: &Signals) -> Result<Signer, Trouble> {
     let key = UserKey::new(path).map_err(|error| Trouble::Usage(error.to_string()))?;
     let (public, signals) = (key.public().clone(), signals.clone());
@@ -97,22 +143,30 @@ pub(crate) fn signer(path: &Path, signals: &Signals) -> Result<Signer, Trouble> 
         key.sign_with(message, &dialogue, |command, talk| signals.with_child(command, talk))
             .map_err(|error| refused(error.to_string()))
     };
+    if Terminal::open().is_err() && env::var_os("SSH_ASKPASS").is_none() {
+        sign(b"evener: a test of this key").map_err(|error| Trouble::Usage(error.to_string()))?;
+    }
     Ok(Signer { public, sign: Arc::new(sign) })
 }
 
 /// Seals, decrypts or verifies a tree. Failed files give a report, not an error.
 pub(crate) fn process(
+    stores: &Stores,
     evener: &Evener,
     operation: Operation,
     ends: &Ends,
     work: &Work,
 ) -> Result<Report, Failure> {
     let Work { options: sealed, kind } = work;
-    let local = |place: &Place| match place {
-        Place::Path(path) => evener.local(path),
-        Place::Pipe => evener.local("-"),
+    let place = |place: &Place| {
+        Ok(match place {
+            Place::Path(path) => AnyPlace::local(evener, path),
+            Place::Pipe => AnyPlace::local(evener, Path::new("-")),
+            Place::Objects(address) => AnyPlace::Objects(stores.open(address)?),
+        })
     };
-    let (source, target) = (local(&ends.source), ends.target.as_ref().map(local));
+    let source = place(&ends.source)?;
+    let target = ends.target.as_ref().map(place).transpose()?;
     let done = match (kind, &target) {
         (Kind::Quick, _) => evener.verify_tree_quickly(&source, sealed).map(|(report, _)| report),
         (Kind::Sample(files), _) => {
@@ -125,11 +179,21 @@ pub(crate) fn process(
             evener.seal_tree(&source, target, sealed).map(|(report, _)| report)
         }
         (Kind::Whole, target) => {
-            let target = target.as_ref().map(|target: &Local| target as _);
+            let target = target.as_ref().map(|target: &AnyPlace| target as _);
             evener.open_tree(operation, &source, target, sealed).map(|(report, _)| report)
         }
     };
-    match done.or_else(OperationError::into_report) {
+    // Of what happened to the tree itself, a place without a path tells none.
+    let of_tree = |mut failure: Failure| {
+        let tree = if operation == Operation::Encrypt { ends.target.as_ref() } else { None };
+        if let (true, Place::Objects(address)) =
+            (failure.path.as_os_str().is_empty(), tree.unwrap_or(&ends.source))
+        {
+            failure.path = address.to_string().into();
+        }
+        failure
+    };
+    match done.or_else(OperationError::into_report).map_err(of_tree) {
         // It was stopped while it read the root.
         Err(Failure { error: FileError::Interrupted, .. }) => {
             let mut report = Report::default();
@@ -149,6 +213,7 @@ pub(crate) struct Reading<'o> {
     pub(crate) choosing: Choosing,
     pub(crate) part: Part,
     pub(crate) engines: &'o EngineOptions,
+    pub(crate) stores: &'o Stores,
     pub(crate) telling: &'o Telling,
 }
 
@@ -161,12 +226,14 @@ impl Reading<'_> {
         signals: &Signals,
         apply: impl FnOnce(&mut Options),
     ) -> Result<Plan, Trouble> {
-        let Reading { keys, generations, kind, choosing, part, engines, telling } = self;
+        let Reading { keys, generations, kind, choosing, part, engines, stores, telling } = self;
         choosing.check_sealed(operation)?;
-        let Place::Path(tree) = ends.source.clone() else {
-            return Err(Trouble::usage("a sealed tree is a directory"));
+        let tree = match &ends.source {
+            Place::Path(path) => path.clone(),
+            Place::Objects(address) => address.to_string().into(),
+            Place::Pipe => return Err(Trouble::usage("a sealed tree is a directory")),
         };
-        let (mut options, ring, key_warnings) = open(keys, &tree, signals)?;
+        let (mut options, ring, key_warnings) = open(keys, stores, &tree, signals)?;
         generations.apply(&mut options)?;
         let evener = engines.evener(ring, telling, signals)?;
         let mut warnings = warnings(operation, &evener, true);
@@ -177,13 +244,14 @@ impl Reading<'_> {
             choosing.apply(&mut options.tree)?;
             part.apply(&mut options.tree)
         })?;
-        Ok(plan.of_sealed(Work { options, kind }))
+        Ok(Plan { stores: stores.clone(), ..plan }.of_sealed(Work { options, kind }))
     }
 }
 
 /// Finds what opens a tree; also returns a key that stands for it, and warnings.
 pub(crate) fn open(
     keys: &OpeningKeys,
+    stores: &Stores,
     tree: &Path,
     signals: &Signals,
 ) -> Result<(SealedOptions, KeyRing, Vec<String>), Trouble> {
@@ -192,18 +260,31 @@ pub(crate) fn open(
     let (asks, exposure) = (keys.name_a_key(), &origins.exposure);
     let keyholder = Keyholder::new(signals, Some(identities), passphrase, exposure, asks)?;
     let TreeKeys { keychain, ring, .. } = opening_tree(keys, &keyholder)?;
-    let sealed = SealedOptions { keychain, state: state_of(tree), ..SealedOptions::default() };
-    Ok((sealed, ring, keyholder.warnings()))
+    let sealed = SealedOptions { keychain, ..state_of(stores, tree) };
+    let warnings = keyholder.warnings().into_iter().chain(forgetful(&sealed)).collect();
+    Ok((sealed, ring, warnings))
 }
 
 /// Separates `TREE DST PATH…`, if the first name is a sealed tree: returns the paths, and leaves the
 /// others.
-pub(crate) fn take_paths(names: &mut Vec<OsString>) -> Vec<PathBuf> {
-    let is_tree = names.first().is_some_and(|first| is_sealed(Path::new(first)));
-    match is_tree && names.len() > 2 {
-        true => names.split_off(2).into_iter().map(PathBuf::from).collect(),
+pub(crate) fn take_paths(
+    stores: &Stores,
+    names: &mut Vec<OsString>,
+) -> Result<Vec<PathBuf>, Trouble> {
+    let is_tree = match &**names {
+        [first, _, _, ..] => is_sealed_in(stores, first)?,
+        _ => false,
+    };
+    Ok(match is_tree {
+        true => without_root(names.split_off(2).into_iter().map(PathBuf::from).collect()),
         false => Vec::new(),
-    }
+    })
+}
+
+/// Paths of which none is the whole tree: with `.`, nothing needs to be chosen.
+pub(crate) fn without_root(paths: Vec<PathBuf>) -> Vec<PathBuf> {
+    let is_root = |path: &PathBuf| path.components().eq([Component::CurDir]);
+    if paths.iter().any(is_root) { Vec::new() } else { paths }
 }
 
 /// Refuses a sealed tree among sources that are no such trees.
@@ -219,3 +300,6 @@ pub(crate) fn refuse_among<'p>(
         None => Ok(()),
     }
 }
+
+const FORGETFUL: &str = "without XDG_STATE_HOME and HOME, nothing is remembered of sealed trees: this \
+                         machine can't notice that a tree was rolled back or exchanged";

@@ -54,7 +54,7 @@ pub(super) struct Measuring {
     machine: Option<String>,
     /// Write the profile to this file, and print a table
     ///
-    /// Only an existing profile is replaced, no other file
+    /// Evener replaces an existing profile, but no other file
     #[arg(short, long, value_name = "FILE", requires = "measure")]
     output: Option<PathBuf>,
     /// Save the profile for later runs with modules

@@ -28,15 +28,16 @@ use crate::whole_file;
 /// what their configuration says and what they have counted. The exit status is 1 if one of them
 /// has not loaded it. Root can check the processes of all users.
 ///
-/// A PROGRAM is run with a configuration as `evener tls config` writes it, which includes the one
-/// that OPENSSL_CONF names or the system's. At the end, standard error says how many records it did
-/// with Evener. If the program fails, the exit status is the program's (128 and the signal's number
-/// after a signal, 130 after an interrupt); otherwise it is 1 if there were no records. Ctrl-C
-/// reaches the program from the terminal; SIGTERM and SIGHUP are passed on to it.
+/// Evener runs a PROGRAM with a configuration like that of `evener tls config`, which includes the
+/// one that OPENSSL_CONF names or the system's. At the end, it prints on standard error how many
+/// records of the program it processed. If the program fails, the exit status is the program's (128
+/// plus the signal's number after a signal, 130 after an interrupt); otherwise it is 1 if there
+/// were no records. Ctrl-C reaches the program from the terminal; Evener passes SIGTERM and SIGHUP
+/// on to it.
 #[derive(Args)]
 #[command(group = ArgGroup::new("subject").required(true))]
 pub(crate) struct Check {
-    /// Check these running processes
+    /// Check these running processes (N,...)
     #[arg(long = "pid", value_name = "N", value_delimiter = ',', group = "subject")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     processes: Vec<u32>,

@@ -22,10 +22,10 @@ use crate::whole_file;
 /// Evener does not do.
 #[derive(Args)]
 pub(crate) struct Config {
-    /// Write the configuration to this new file
+    /// Write the configuration to this new file [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Replace the file
+    /// Replace an existing file
     #[arg(long, requires = "output")]
     overwrite: bool,
     /// Path of the provider, evener.so [default: the installed one]
@@ -46,8 +46,8 @@ pub(crate) struct Config {
 struct Routing {
     /// Send the records of connections with much data to this module
     ///
-    /// cryptodev or af_alg, also with a driver, such as cryptodev:ctr-aes-caam, or the pkcs11: URI
-    /// of a token
+    /// NAME is cryptodev or af_alg, alone or with a driver, such as cryptodev:ctr-aes-caam, or the
+    /// pkcs11: URI of a token
     #[arg(long, value_name = "NAME")]
     engine: Option<String>,
     /// Records that the module processes, by mode: `gcm`, `cbc`, or both (`gcm,cbc`)
@@ -65,10 +65,11 @@ struct Routing {
     /// Recompute one in N records and compare [default: 100]
     #[arg(long, value_name = "N", requires = "engine", value_parser = from_one)]
     verify_engine: Option<NonZeroUsize>,
-    /// Number of processes that may use the module at once
+    /// Number of processes that may use the module at once [default: the module's own limit]
     #[arg(long, value_name = "N", requires = "engine", value_parser = permits)]
     permits: Option<NonZeroUsize>,
-    /// Raise the priority of threads that use the module by N steps of the nice value
+    /// Raise the priority of threads that use the module by N steps of the nice value (1 to 20)
+    /// [default: not at all]
     #[arg(long, value_name = "N", requires = "engine", allow_negative_numbers = true, value_parser = steps)]
     ahead: Option<NonZeroUsize>,
 }

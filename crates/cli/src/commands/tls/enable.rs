@@ -16,11 +16,11 @@ use super::setting::{HEAD, Plan, below};
 use crate::trouble::{Ending, Trouble, complain, shown};
 use crate::whole_file;
 
-/// Make a service of this machine use Evener
+/// Print the commands that make a service use Evener, or run them
 ///
-/// Prints shell commands that tell the service which configuration to use, and those that undo it.
-/// Most services get their environment from systemd. Postfix, Dovecot and PostgreSQL clear it and
-/// have settings of their own.
+/// The shell commands tell the service which configuration to use; Evener also prints those that
+/// undo them. Most services get their environment from systemd. Postfix, Dovecot and PostgreSQL
+/// clear it and have settings of their own.
 #[derive(Args)]
 pub(crate) struct Enable {
     #[command(flatten)]
@@ -32,9 +32,9 @@ pub(crate) struct Enable {
     require: bool,
 }
 
-/// Make a service stop using Evener
+/// Print the commands that make a service stop using Evener, or run them
 ///
-/// Prints shell commands that undo `evener tls enable`.
+/// The shell commands undo `evener tls enable`.
 #[derive(Args)]
 pub(crate) struct Disable {
     #[command(flatten)]
@@ -43,7 +43,7 @@ pub(crate) struct Disable {
 
 #[derive(Args)]
 struct Target {
-    /// Make the changes instead of printing the commands, but do not restart the service
+    /// Make the changes instead of printing the commands, without restarting the service
     #[arg(long)]
     write: bool,
     /// Configuration that `evener tls config -o FILE` wrote

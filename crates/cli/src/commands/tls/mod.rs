@@ -21,8 +21,8 @@ use crate::trouble::{Ending, Trouble};
 
 /// Let programs that use OpenSSL do TLS with Evener
 ///
-/// The provider evener.so does AES for unmodified programs with OpenSSL 3.0 or later. A
-/// configuration of OpenSSL names it. docs/guide/tls.md says where it is faster.
+/// The provider evener.so does AES for unmodified programs that use OpenSSL 3.0 or later. OpenSSL
+/// loads it if its configuration names it. docs/guide/tls.md shows where it is faster.
 #[derive(Args)]
 pub(crate) struct Tls {
     #[command(subcommand)]

@@ -16,7 +16,7 @@ use crate::summary::size;
 use crate::table::{self, Column};
 use crate::trouble::{Ending, Trouble, complain, shown};
 
-/// Show how many records Evener did, program by program
+/// Show how many records Evener processed, by program
 ///
 /// Processes count if their configuration has the line `counters = on` (`evener tls config
 /// --counters`). Root sees the processes of all users, as they report themselves.
@@ -34,7 +34,8 @@ pub(crate) struct Status {
     /// Print the text format of Prometheus
     #[arg(long)]
     prometheus: bool,
-    /// File of counters, if the configuration names one
+    /// File of counters, if the configuration names one [default: those of the user or, for root,
+    /// of all users]
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 }
@@ -96,9 +97,9 @@ impl Status {
                 names => format!(" of {}", shown(Path::new(&names.join(", ")))),
             };
             return format!(
-                "nothing counted yet{of}: a program counts records that was started with a configuration \
-                 of `evener tls config --counters`, and not before its file of counters was removed; \
-                 `evener tls check --service NAME` says more\n"
+                "nothing counted yet{of}: start programs with a configuration of `evener tls config \
+                 --counters`, and restart them after you remove their file of counters; `evener tls \
+                 check --service NAME` says more\n"
             );
         }
         let (terminal, now) = (table::width_of(io::stdout()), now());

@@ -1,0 +1,99 @@
+//! What stands for object stores in a program that was built without them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use evener::place::{Abilities, Blob, Draft, Entry, Fault, Name, NewObject, Origin, Store};
+
+/// There is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Address(Never);
+
+/// Of it there is no value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Never {}
+
+impl Address {
+    pub(crate) fn is_meant(text: &str) -> bool {
+        ["s3://", "gs://", "az://"].iter().any(|scheme| text.starts_with(scheme))
+    }
+
+    pub(crate) fn join(&self, _: &str) -> Address {
+        match self.0 {}
+    }
+
+    pub(crate) fn holds(&self, _: &Address) -> bool {
+        match self.0 {}
+    }
+
+    pub(crate) fn split_last(&self) -> Option<(Address, &str)> {
+        match self.0 {}
+    }
+}
+
+impl FromStr for Address {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Address, String> {
+        Err(format!("{text}: this program was built without object stores"))
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {}
+    }
+}
+
+#[derive(Clone, Default)]
+pub(crate) struct Settings {
+    pub(crate) endpoint: Option<String>,
+    pub(crate) storage_class: Option<String>,
+    pub(crate) requests: usize,
+}
+
+/// There are none.
+#[derive(Clone)]
+pub(crate) struct Objects(Never);
+
+impl Objects {
+    pub(crate) fn new(address: &Address, _: &Settings) -> Result<Objects, Fault> {
+        match address.0 {}
+    }
+}
+
+impl Origin for Objects {
+    fn abilities(&self) -> Abilities {
+        match self.0 {}
+    }
+
+    fn walk(&self) -> Box<dyn Iterator<Item = Result<Entry, Fault>> + Send + '_> {
+        match self.0 {}
+    }
+
+    fn open(&self, _: &Name, _: &mut [u8]) -> Result<(Box<dyn Blob>, usize), Fault> {
+        match self.0 {}
+    }
+}
+
+impl Store for Objects {
+    fn abilities(&self) -> Abilities {
+        match self.0 {}
+    }
+
+    fn look(&self, _: &Name) -> Result<Option<Entry>, Fault> {
+        match self.0 {}
+    }
+
+    fn begin(&self, _: &NewObject<'_>) -> Result<Box<dyn Draft>, Fault> {
+        match self.0 {}
+    }
+
+    fn origin(&self) -> Option<&dyn Origin> {
+        match self.0 {}
+    }
+
+    fn sync(&self) -> Result<(), Fault> {
+        match self.0 {}
+    }
+}

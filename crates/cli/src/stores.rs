@@ -1,0 +1,384 @@
+//! Object stores as sources and targets.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use evener::keys::KeyFile;
+use evener::place::{
+    Abilities, Blob, Draft, Entry, Fault, Local, Name, NewObject, Origin, Store, Tree,
+};
+use evener::{Evener, Failure, FileError, Operation, OperationError, Report};
+use evener_core::IgnorePoison;
+
+use crate::ends::{Ends, Place, directory_of};
+use crate::objects::{Address, Objects, Settings};
+use crate::options::{StoreOptions, Writing};
+use crate::route::Route;
+use crate::trouble::{Trouble, refused, shown};
+
+/// What opens object stores. Copies share what is open.
+#[derive(Clone, Default)]
+pub(crate) struct Stores {
+    settings: Settings,
+    opened: Arc<Mutex<Vec<(Address, Objects)>>>,
+}
+
+impl Stores {
+    pub(crate) fn new(options: &StoreOptions) -> Stores {
+        Stores { settings: options.settings(), ..Stores::default() }
+    }
+
+    /// The address that was typed; `None` for a path.
+    pub(crate) fn address(typed: &OsStr) -> Result<Option<Address>, Trouble> {
+        match typed.to_str().filter(|typed| Address::is_meant(typed)) {
+            Some(typed) => {
+                let address = typed.parse::<Address>();
+                address.map(Some).map_err(|error| Trouble::Usage(error.to_string()))
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// The objects at an address.
+    pub(crate) fn open(&self, address: &Address) -> Result<Objects, Failure> {
+        let mut opened = self.opened.lock().ignore_poison();
+        if let Some((_, objects)) = opened.iter().find(|(there, _)| there == address) {
+            return Ok(objects.clone());
+        }
+        let objects = Objects::new(address, &self.settings).map_err(|fault| at(address, fault))?;
+        opened.push((address.clone(), objects.clone()));
+        Ok(objects)
+    }
+
+    /// The place that a name leads to.
+    pub(crate) fn place(&self, typed: &Path, evener: &Evener) -> Result<AnyPlace, Trouble> {
+        Ok(match Stores::address(typed.as_os_str())? {
+            Some(address) => AnyPlace::Objects(self.open(&address)?),
+            None => AnyPlace::local(evener, typed),
+        })
+    }
+
+    /// What a run keeps the state of a sealed tree under.
+    pub(crate) fn name(&self, address: &Address) -> String {
+        match &self.settings.endpoint {
+            Some(endpoint) => format!("{address} at {endpoint}"),
+            None => address.to_string(),
+        }
+    }
+
+    /// Returns whether a sealed tree is there, as far as its marker shows.
+    pub(crate) fn has_sealed(&self, address: &Address) -> Result<bool, Trouble> {
+        let marker = self.open(address)?.look(&Name::found(MARKER.into()));
+        Ok(marker.map_err(|fault| at(address, fault))?.is_some())
+    }
+
+    /// The wrapped key of a sealed tree that was written last.
+    pub(crate) fn newest_wrapping(&self, tree: &Address) -> Result<Option<KeyFile>, Trouble> {
+        let (objects, fail) = (self.open(tree)?, |fault| at(tree, fault));
+        let keys = objects.list(&Name::found("keys".into())).map_err(fail)?;
+        let Some(newest) = keys.into_iter().max_by_key(|entry| entry.metadata.modified) else {
+            return Ok(None);
+        };
+        let (blob, _) = objects.open(&newest.name, &mut []).map_err(fail)?;
+        let mut bytes = vec![0; blob.length().min(LONGEST_KEY) as usize];
+        blob.read_at(&mut bytes, 0).map_err(fail)?;
+        let path = tree.join(newest.name.path().to_str().unwrap_or_default()).to_string();
+        Ok(Some(KeyFile::read_from(&mut &bytes[..], &path)?))
+    }
+
+    /// An open object, of which more is read at once than is asked for.
+    pub(crate) fn open_object(&self, address: &Address) -> Result<Box<dyn Blob>, Failure> {
+        let missing = || at(address, Fault::Refused("it names no object".to_owned()));
+        let (above, name) = address.split_last().ok_or_else(missing)?;
+        let opened = self.open(&above)?.open(&Name::found(name.into()), &mut []);
+        let (blob, _) = opened.map_err(|fault| at(address, fault))?;
+        Ok(Box::new(Ahead { blob, window: Mutex::default() }))
+    }
+
+    /// Encrypts, decrypts or verifies plain objects and files. Failed ones give a report, no error.
+    pub(crate) fn process(
+        &self,
+        evener: &Evener,
+        operation: Operation,
+        ends: &Ends,
+    ) -> Result<Report, Failure> {
+        if let (Place::Objects(source), Some(Place::Objects(target))) = (&ends.source, &ends.target)
+            && (source.holds(target) || target.holds(source))
+        {
+            return Err(at(source, Fault::Refused(OVERLAP.to_owned())));
+        }
+        let source = self.source(evener, ends)?;
+        let target = match &ends.target {
+            None => None,
+            Some(Place::Objects(address)) => Some(AnyPlace::Objects(self.open(address)?)),
+            Some(Place::Path(path)) => Some(AnyPlace::local(evener, path)),
+            Some(Place::Pipe) => return Err(fail(Path::new("-"), refused(NO_PIPE))),
+        };
+        let target = target.as_ref().map(|target| target as &dyn Store);
+        let report = evener.transfer(operation, &*source.place, target);
+        let mut report = report.or_else(OperationError::into_report)?;
+        let done = report.files + report.files_skipped;
+        if done == 0 && !report.interrupted && report.failures.is_empty() {
+            let why = if report.left_out > 0 { ": all of it was left out" } else { "" };
+            let error = refused(format!("nothing was found to {}{why}", operation.name()));
+            report.failures.push(Failure { path: source.path, error });
+        }
+        Ok(report)
+    }
+
+    fn source(&self, evener: &Evener, ends: &Ends) -> Result<Source, Failure> {
+        let one = |place: AnyPlace, name: Name| Box::new(One { place, name }) as Box<dyn Origin>;
+        Ok(match &ends.source {
+            Place::Pipe => return Err(fail(Path::new("-"), refused(NO_PIPE))),
+            Place::Path(path) if ends.source_is_tree => {
+                Source { path: path.clone(), place: Box::new(evener.local(path)) }
+            }
+            Place::Path(path) => {
+                let above = AnyPlace::local(evener, directory_of(path));
+                let name = Name::found(path.file_name().unwrap_or_default().into());
+                Source { path: path.clone(), place: one(above, name) }
+            }
+            Place::Objects(address) => {
+                let path = PathBuf::from(address.to_string());
+                // An object may have the name itself.
+                if let Some((above, name)) = address.split_last() {
+                    let (above, name) = (self.open(&above)?, Name::found(name.into()));
+                    if above.look(&name).map_err(|fault| at(address, fault))?.is_some() {
+                        let place = one(AnyPlace::Objects(above), name);
+                        return Ok(Source { path, place });
+                    }
+                }
+                Source { path, place: Box::new(self.open(address)?) }
+            }
+        })
+    }
+}
+
+/// What is read.
+struct Source {
+    path: PathBuf,
+    place: Box<dyn Origin>,
+}
+
+fn at(address: &Address, fault: Fault) -> Failure {
+    fail(Path::new(&address.to_string()), fault.into())
+}
+
+fn fail(path: &Path, error: FileError) -> Failure {
+    Failure { path: path.to_owned(), error }
+}
+
+/// Refuses several ends of which one is an object store.
+pub(crate) fn refuse_among_several(sources: &[OsString], target: &OsString) -> Result<(), Trouble> {
+    for path in sources.iter().chain([target]) {
+        if Stores::address(path)?.is_some() && sources.len() > 1 {
+            return Err(Trouble::Usage(format!(
+                "{}: an object store goes with one other place; give several sources one by one",
+                shown(Path::new(path))
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses options that do not go with an object store, and those that go only with one.
+pub(crate) fn check(
+    options: &StoreOptions,
+    writing: &Writing,
+    route: &Route,
+) -> Result<(), Trouble> {
+    let ends = route.first();
+    refuse_unused(options, ends)?;
+    if !ends.has_objects() {
+        return Ok(());
+    }
+    if ends.has_pipe() {
+        return Err(Trouble::usage(NO_PIPE));
+    }
+    writing.check_objects()
+}
+
+/// Refuses an address for what is done in place.
+pub(crate) fn refuse_plain_objects(path: &Path) -> Result<(), Trouble> {
+    match Stores::address(path.as_os_str())? {
+        Some(_) => Err(Trouble::Usage(format!(
+            "{}: there is no sealed tree, and plain objects keep their keys; decrypt them, and encrypt \
+             them again",
+            shown(path)
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Refuses the options of object stores where none is.
+pub(crate) fn refuse_unused(options: &StoreOptions, ends: &Ends) -> Result<(), Trouble> {
+    match options.any().filter(|_| !ends.has_objects()) {
+        Some(option) => Err(Trouble::Usage(format!(
+            "{option} is for object stores (s3://, gs://, az://), and none is given; leave it out"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// One object of a place, as if there were no others.
+struct One {
+    place: AnyPlace,
+    name: Name,
+}
+
+impl Origin for One {
+    fn abilities(&self) -> Abilities {
+        Origin::abilities(&self.place)
+    }
+
+    fn walk(&self) -> Box<dyn Iterator<Item = Result<Entry, Fault>> + Send + '_> {
+        let found = self.place.look(&self.name);
+        let missing = || Fault::Missing(self.name.clone());
+        Box::new(std::iter::once(found.and_then(|found| found.ok_or_else(missing))))
+    }
+
+    fn open(&self, name: &Name, first: &mut [u8]) -> Result<(Box<dyn Blob>, usize), Fault> {
+        self.place.open(name, first)
+    }
+}
+
+/// An object that is read from its beginning, mostly, in pieces: each request brings more.
+struct Ahead {
+    blob: Box<dyn Blob>,
+    /// Where the bytes that are there begin, and those bytes.
+    window: Mutex<(u64, Vec<u8>)>,
+}
+
+impl Blob for Ahead {
+    fn length(&self) -> u64 {
+        self.blob.length()
+    }
+
+    fn read_at(&self, buffer: &mut [u8], at: u64) -> Result<(), Fault> {
+        let mut window = self.window.lock().ignore_poison();
+        let (start, bytes) = &mut *window;
+        let found = at
+            .checked_sub(*start)
+            .and_then(|skipped| bytes.get(usize::try_from(skipped).ok()?..)?.get(..buffer.len()));
+        if let Some(found) = found {
+            buffer.copy_from_slice(found);
+            return Ok(());
+        }
+        // Twice as much each time, as long as one follows the other.
+        let follows = at >= *start && at <= *start + bytes.len() as u64;
+        let more = if follows { 2 * bytes.len() } else { 0 };
+        let length = buffer.len().max(more.clamp(LEAST_AHEAD, MOST_AHEAD)) as u64;
+        let length = length.min(self.blob.length().saturating_sub(at));
+        let mut next = vec![0; usize::try_from(length).unwrap_or(0).max(buffer.len())];
+        self.blob.read_at(&mut next, at)?;
+        buffer.copy_from_slice(&next[..buffer.len()]);
+        *window = (at, next);
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), Fault> {
+        self.blob.check()
+    }
+}
+
+const LEAST_AHEAD: usize = 64 << 10;
+const MOST_AHEAD: usize = 8 << 20;
+
+/// A directory of this machine, or objects.
+pub(crate) enum AnyPlace {
+    Local(Box<Local>),
+    Objects(Objects),
+}
+
+impl AnyPlace {
+    pub(crate) fn local(evener: &Evener, path: &Path) -> AnyPlace {
+        AnyPlace::Local(Box::new(evener.local(path)))
+    }
+
+    fn as_store(&self) -> &dyn Store {
+        match self {
+            AnyPlace::Local(local) => &**local,
+            AnyPlace::Objects(objects) => objects,
+        }
+    }
+
+    fn as_origin(&self) -> &dyn Origin {
+        match self {
+            AnyPlace::Local(local) => &**local,
+            AnyPlace::Objects(objects) => objects,
+        }
+    }
+}
+
+impl Origin for AnyPlace {
+    fn abilities(&self) -> Abilities {
+        self.as_origin().abilities()
+    }
+
+    fn walk(&self) -> Box<dyn Iterator<Item = Result<Entry, Fault>> + Send + '_> {
+        self.as_origin().walk()
+    }
+
+    fn list(&self, directory: &Name) -> Result<Vec<Entry>, Fault> {
+        self.as_origin().list(directory)
+    }
+
+    fn open(&self, name: &Name, first: &mut [u8]) -> Result<(Box<dyn Blob>, usize), Fault> {
+        self.as_origin().open(name, first)
+    }
+
+    fn path(&self) -> Option<&Path> {
+        self.as_origin().path()
+    }
+}
+
+impl Store for AnyPlace {
+    fn abilities(&self) -> Abilities {
+        self.as_store().abilities()
+    }
+
+    fn look(&self, name: &Name) -> Result<Option<Entry>, Fault> {
+        self.as_store().look(name)
+    }
+
+    fn begin(&self, object: &NewObject<'_>) -> Result<Box<dyn Draft>, Fault> {
+        self.as_store().begin(object)
+    }
+
+    fn origin(&self) -> Option<&dyn Origin> {
+        self.as_store().origin()
+    }
+
+    fn sync(&self) -> Result<(), Fault> {
+        self.as_store().sync()
+    }
+
+    fn tree(&self) -> Option<&dyn Tree> {
+        self.as_store().tree()
+    }
+
+    fn remove(&self, name: &Name) -> Result<(), Fault> {
+        self.as_store().remove(name)
+    }
+
+    fn notices(&self) -> Vec<String> {
+        self.as_store().notices()
+    }
+
+    fn path(&self) -> Option<&Path> {
+        self.as_store().path()
+    }
+}
+
+/// More than a wrapped key may have.
+const LONGEST_KEY: u64 = (1 << 20) + 1;
+
+/// The file that every sealed tree has.
+const MARKER: &str = "evener-tree-v1";
+
+const OVERLAP: &str = "it and DST overlap, so outputs would be taken for sources; give DST a prefix \
+     beside it";
+
+const NO_PIPE: &str = "an object store goes with files and trees, not with pipes; `evener cat` prints \
+     objects";

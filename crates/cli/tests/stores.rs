@@ -1,0 +1,204 @@
+//! Object stores as sources and targets of the program.
+
+mod common;
+#[path = "../../object/tests/common/server.rs"]
+mod server;
+
+use std::fs;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, SystemTime};
+
+use common::{Ended, Fixture, RECIPIENT};
+use server::Server;
+
+/// A fixture, and a server that its commands speak with.
+struct Scene {
+    fixture: Fixture,
+    server: Server,
+}
+
+impl Scene {
+    fn new() -> Option<Scene> {
+        let server = Server::s3()?;
+        Some(Scene { fixture: Fixture::new(), server })
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.fixture.command(arguments);
+        command.env("AWS_ACCESS_KEY_ID", "key").env("AWS_SECRET_ACCESS_KEY", "secret");
+        command.env("AWS_ENDPOINT_URL", format!("http://127.0.0.1:{}", self.server.port));
+        command.env_remove("AWS_PROFILE").env_remove("AWS_REGION");
+        command
+    }
+
+    #[track_caller]
+    fn expect(&self, status: i32, arguments: &[&str]) -> Ended {
+        let ended = Ended::of(&mut self.command(arguments));
+        assert_eq!(ended.status, Some(status), "{arguments:?}: {}", ended.messages);
+        ended
+    }
+}
+
+#[test]
+fn a_tree_goes_there_and_back() {
+    let Some(scene) = Scene::new() else { return };
+    let told = scene.expect(0, &["encrypt", "-k", "my.key", "tree", "s3://bucket/a b"]).messages;
+    assert!(told.starts_with("evener: encrypted 2 files, 293.0 KiB in "), "{told}");
+    assert!(scene.server.bucket().join("a b/deep/two.enc").is_file());
+    scene.expect(0, &["verify", "-k", "my.key", "s3://bucket/a b"]);
+    let listed = scene.expect(0, &["list", "-k", "my.key", "s3://bucket/a b/"]).output;
+    let listed = String::from_utf8(listed).unwrap();
+    assert!(listed.contains("cobblestone-256  s3://bucket/a b/deep/two.enc"), "{listed}");
+    scene.expect(0, &["decrypt", "-k", "my.key", "s3://bucket/a b", "back"]);
+    scene.expect(0, &["decrypt", "-k", "my.key", "s3://bucket/a b", "part", "--only", "one"]);
+    assert_eq!(scene.fixture.names("part"), ["one"]);
+    for file in ["one", "deep/two"] {
+        let [plain, back] = ["tree", "back"].map(|it| scene.fixture.path(it).join(file));
+        assert_eq!(fs::read(&plain).unwrap(), fs::read(&back).unwrap());
+        let time = |path| fs::metadata(path).unwrap().modified().unwrap();
+        assert_eq!(time(&plain), time(&back));
+    }
+    let printed = scene.expect(0, &["cat", "-k", "my.key", "s3://bucket/a b", "one"]).output;
+    assert_eq!(printed, b"the first file");
+    let two = ["cat", "-k", "my.key", "--offset", "299990", "s3://bucket/a b/deep/two.enc"];
+    assert_eq!(scene.expect(0, &two).output, [7; 10]);
+}
+
+#[test]
+fn a_file_goes_below_a_prefix_and_an_object_into_a_directory() {
+    let Some(scene) = Scene::new() else { return };
+    scene.expect(0, &["encrypt", "-k", "my.key", "tree/one", "s3://bucket/x/y"]);
+    assert!(scene.server.bucket().join("x/y/one.enc").is_file());
+    scene.expect(0, &["decrypt", "-k", "my.key", "s3://bucket/x/y/one.enc", "back"]);
+    assert_eq!(fs::read(scene.fixture.path("back/one")).unwrap(), b"the first file");
+}
+
+#[test]
+fn from_store_to_store() {
+    let Some(scene) = Scene::new() else { return };
+    scene.expect(0, &["encrypt", "-k", "my.key", "tree", "s3://bucket/a"]);
+    scene.expect(0, &["decrypt", "-k", "my.key", "s3://bucket/a", "s3://bucket/b"]);
+    let two = fs::read(scene.server.bucket().join("b/deep/two")).unwrap();
+    assert!(two == fs::read(scene.fixture.path("tree/deep/two")).unwrap());
+    for target in ["s3://bucket/a", "s3://bucket/a/below", "s3://bucket"] {
+        let told = scene.expect(2, &["encrypt", "-k", "my.key", "s3://bucket/a", target]).messages;
+        assert!(told.contains("overlap"), "{told}");
+    }
+}
+
+#[test]
+fn age_files_and_recipients() {
+    let Some(scene) = Scene::new() else { return };
+    let encrypt = ["encrypt", "--format", "age", "-r", RECIPIENT, "tree", "s3://bucket/a"];
+    scene.expect(0, &encrypt);
+    assert!(scene.server.bucket().join("a/one.age").is_file());
+    let decrypt = ["decrypt", "--format", "age", "-i", "identity", "s3://bucket/a", "back"];
+    scene.expect(0, &decrypt);
+    assert_eq!(fs::read(scene.fixture.path("back/one")).unwrap(), b"the first file");
+    let told = scene.expect(2, &["encrypt", "-r", RECIPIENT, "tree", "s3://bucket/b"]).messages;
+    assert!(told.contains("--format age"), "{told}");
+}
+
+#[test]
+fn a_sealed_tree_has_generations_and_is_cleaned() {
+    let Some(scene) = Scene::new() else { return };
+    let seal = ["encrypt", "--sealed", "-r", RECIPIENT, "tree", "s3://bucket/s"];
+    sleep(Duration::from_millis(60));
+    let told = scene.expect(0, &seal).messages;
+    assert!(told.contains("; generation 1\n"), "{told}");
+    fs::write(scene.fixture.path("tree/new"), "new").unwrap();
+    sleep(Duration::from_millis(60));
+    let told = scene.expect(0, &seal).messages;
+    assert!(told.starts_with("evener: sealed 1 file, 3 B in "), "{told}");
+    assert!(told.contains("; 2 unchanged; generation 2\n"), "{told}");
+    let with = |arguments: &[&str]| {
+        scene.expect(0, &[&arguments[..1], &["-i", "identity"], &arguments[1..]].concat())
+    };
+    let told = with(&["verify", "s3://bucket/s"]).messages;
+    assert!(told.contains("verified 3 files"), "{told}");
+    with(&["verify", "--quick", "s3://bucket/s"]);
+    let listed = String::from_utf8(with(&["list", "s3://bucket/s", "deep"]).output).unwrap();
+    assert!(listed.contains("300000") && !listed.contains("new"), "{listed}");
+    with(&["decrypt", "s3://bucket/s", "back"]);
+    scene.fixture.assert_same_tree("tree", "back");
+    with(&["decrypt", "--generation", "1", "s3://bucket/s", "first", "deep"]);
+    assert_eq!(scene.fixture.names("first"), ["deep"]);
+    assert_eq!(with(&["cat", "s3://bucket/s", "new"]).output, b"new");
+    with(&["clean", "--keep", "1", "s3://bucket/s"]);
+    with(&["verify", "s3://bucket/s"]);
+    assert_eq!(with(&["diff", "s3://bucket/s", "tree"]).output, b"");
+}
+
+#[test]
+fn all_generations_of_a_tree_have_one_passphrase() {
+    let Some(scene) = Scene::new() else { return };
+    scene.fixture.secret("right", "a long enough passphrase\n");
+    scene.fixture.secret("wrong", "another long passphrase\n");
+    let seal = |status, file| {
+        let arguments = ["encrypt", "--sealed", "--passphrase-file", file, "tree", "s3://bucket/s"];
+        scene.expect(status, &arguments)
+    };
+    seal(0, "right");
+    fs::write(scene.fixture.path("tree/new"), "new").unwrap();
+    sleep(Duration::from_millis(60));
+    let told = seal(2, "wrong").messages;
+    assert!(told.contains("s3://bucket/s/keys/"), "{told}");
+    seal(0, "right");
+    let decrypt = ["decrypt", "--passphrase-file", "right", "s3://bucket/s", "back"];
+    scene.expect(0, &decrypt);
+    scene.fixture.assert_same_tree("tree", "back");
+}
+
+#[test]
+fn what_does_not_go_with_a_store_is_refused() {
+    let Some(scene) = Scene::new() else { return };
+    let refused = |arguments: &[&str], reason: &str| {
+        let told = scene.expect(2, arguments).messages;
+        assert!(told.contains(reason), "{arguments:?}: {told}");
+    };
+    let to = ["encrypt", "-k", "my.key", "tree", "s3://bucket/a"];
+    for option in ["--update", "--dry-run", "--remove-source"] {
+        refused(&[&to[..], &[option]].concat(), option);
+    }
+    refused(&["encrypt", "-k", "my.key", "tree", "my.key", "s3://bucket/a"], "one by one");
+    refused(&["encrypt", "-k", "my.key", "tree", "s3://"], "names no bucket");
+    refused(&["encrypt", "-k", "my.key", "-", "s3://bucket/a"], "pipe");
+    refused(&["verify", "-k", "my.key", "--requests", "3", "tree"], "--requests");
+    refused(&["verify", "-k", "my.key", "--requests", "0", "s3://bucket/a"], "1 to 1024");
+    let told = scene.expect(1, &["verify", "-k", "my.key", "s3://bucket/none"]).messages;
+    assert!(told.contains("nothing was found"), "{told}");
+    // A path that looks like an address is one with `./` before it.
+    scene.expect(0, &["encrypt", "-k", "my.key", "tree", "./s3:"]);
+    assert!(scene.fixture.path("s3:/one.enc").is_file());
+}
+
+/// Each kill costs at most the objects in flight, and no half object is there.
+#[test]
+fn killed_runs_are_resumed() {
+    let Some(scene) = Scene::new() else { return };
+    for number in 0..60 {
+        let bytes = vec![number as u8; 1 << (number % 22)];
+        fs::write(scene.fixture.path(&format!("tree/{number}")), bytes).unwrap();
+    }
+    let rounds = std::env::var("EVENER_TEST_ROUNDS").ok().and_then(|it| it.parse().ok());
+    for round in 0..rounds.unwrap_or(3) {
+        let target = format!("s3://bucket/{round}");
+        let encrypt = ["encrypt", "-k", "my.key", "--resume", "tree", &target];
+        for _ in 0..3 {
+            let mut command = scene.command(&encrypt);
+            let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+            sleep(Duration::from_millis(u64::from(now.subsec_nanos()) % 300));
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        scene.expect(0, &encrypt);
+        let back = format!("back-{round}");
+        scene.expect(0, &["decrypt", "-k", "my.key", &target, &back]);
+        let compared = scene.fixture.shell(&format!("diff -r tree {back}"));
+        assert_eq!(compared.status, Some(0), "{compared:?}");
+        fs::remove_dir_all(scene.server.bucket().join(round.to_string())).unwrap();
+        fs::remove_dir_all(scene.fixture.path(&back)).unwrap();
+    }
+}
