@@ -153,10 +153,7 @@ impl Cat {
                 copied?;
                 continue;
             };
-            let mut report = Report::default();
-            report.failures.push(failure);
-            summary::tell(Operation::Decrypt, &report, Given::default(), telling);
-            return Ok(ending(&report));
+            return Ok(ended_by(failure, telling));
         }
         Ok(Ending::Done)
     }
@@ -208,10 +205,7 @@ impl Cat {
                 copied?;
                 continue;
             };
-            let mut report = Report::default();
-            report.failures.push(failure);
-            summary::tell(Operation::Decrypt, &report, Given::default(), telling);
-            return Ok(ending(&report));
+            return Ok(ended_by(failure, telling));
         }
         Ok(Ending::Done)
     }
@@ -379,3 +373,11 @@ const FROM_BEGINNING: &str = "--offset and --count read parts of a file, and a p
 
 /// The number of bytes that are written at once.
 const AT_ONCE: usize = 1 << 18;
+
+/// Tells of a file that can't be printed, with which the run ends.
+fn ended_by(failure: Failure, telling: &Telling) -> Ending {
+    let mut report = Report::default();
+    report.failures.push(failure);
+    summary::tell(Operation::Decrypt, &report, Given::default(), telling);
+    ending(&report)
+}
