@@ -37,7 +37,7 @@ pub(super) enum Attempt {
     Lost,
 }
 
-/// What a generation is made of and from.
+/// The base, the keys and the signer of a generation.
 struct Plan<'a> {
     base: Base,
     own: Own,
@@ -48,7 +48,7 @@ struct Plan<'a> {
     sources: Option<StateReader>,
 }
 
-/// What the workers have done.
+/// The work that the workers have done.
 struct Done {
     found: Found,
     statistics: RunStatistics,

@@ -1,4 +1,4 @@
-//! What a generation is built on.
+//! The base on which a generation is built.
 
 use evener_format::index::{Body, Border, Claim, KeyId, MOST_SKIPPED, Padding, SignerKeys};
 use sha2::{Digest, Sha256};
@@ -14,7 +14,7 @@ use super::succession::{NewRoot, Signing, now};
 use super::writer::Writer;
 use crate::{Fault, FileError};
 
-/// What a generation is built on.
+/// The base on which a generation is built.
 pub(super) struct Base {
     pub(super) claim: Option<(Claim, RootDigest)>,
     pub(super) skipped: Vec<(u64, [u8; 32])>,

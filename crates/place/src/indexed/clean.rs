@@ -20,7 +20,7 @@ use super::writer::SealedOptions;
 use crate::place::{Entry, Store};
 use crate::{Fault, FileError, RunSettings};
 
-/// What cleaning keeps.
+/// The generations that cleaning keeps.
 #[derive(Clone, Debug, Default)]
 pub struct CleanOptions {
     /// The number of snapshots, with the newest; at least 1. Generations with the same content, such

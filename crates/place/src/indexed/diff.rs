@@ -35,7 +35,7 @@ pub struct Difference {
     pub bytes_after: Option<u64>,
 }
 
-/// What happened to an entry.
+/// The change of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

@@ -12,7 +12,7 @@ use super::base::says_nothing;
 use super::depot::{Depot, refused};
 use crate::FileError;
 
-/// What opens the keys of a sealed tree: keys of the caller's, and what opens wrapped ones.
+/// The keys of a caller for a sealed tree, and the means to open wrapped ones.
 #[derive(Clone)]
 pub struct Keychain {
     /// Keys that the caller holds, of 32 bytes each.

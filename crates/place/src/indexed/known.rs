@@ -1,4 +1,4 @@
-//! What a machine knows of a tree before it reads it.
+//! A machine's knowledge of a tree before it reads it.
 
 use evener_format::index::TreeId;
 
@@ -9,7 +9,7 @@ use super::state::State;
 use super::writer::SealedOptions;
 use crate::FileError;
 
-/// What is known of a tree: later roots follow from all of it.
+/// The roots that are known of a tree: later ones follow from all of them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Known {
     /// What this machine has seen.

@@ -143,7 +143,7 @@ pub fn generations(
     }
 }
 
-/// What is read to list the selected paths to a depth.
+/// The parts that are read to list the selected paths to a depth.
 fn of_depth(wanted: Wanted, depth: Depth, selection: &Selection) -> Wanted {
     match (depth, selection.paths().is_empty()) {
         (Depth::All, _) => wanted,

@@ -20,7 +20,7 @@ use crate::selection::Watch;
 use crate::{Fault, Name, TransferOptions};
 use evener_seal::Feed;
 
-/// What a walk has found.
+/// The findings of a walk.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Found {
     pub(super) directories: u64,

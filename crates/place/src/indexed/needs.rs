@@ -1,4 +1,4 @@
-//! What generations need of a tree.
+//! The files and keys that generations need of a tree.
 
 use std::collections::HashSet;
 

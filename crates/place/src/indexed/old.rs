@@ -258,7 +258,7 @@ pub(super) struct Passed {
     pub(super) unread: Vec<Vec<u8>>,
 }
 
-/// What became of a file of the generation before.
+/// The fate of a file of the generation before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     /// No entry has its content.

@@ -302,7 +302,7 @@ struct InOrder {
     read: Mutex<Prefix>,
 }
 
-/// What was read in order from the beginning.
+/// The part that was read in order from the beginning.
 #[derive(Default)]
 struct Prefix {
     header: Vec<u8>,

@@ -44,7 +44,7 @@ impl RootDigest {
     }
 }
 
-/// What a machine knows of a tree: the last root that it has read or written.
+/// A machine's knowledge of a tree: the last root that it has read or written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pin {
     pub(super) tree: TreeId,
@@ -464,7 +464,7 @@ impl Roots<'_> {
     }
 }
 
-/// Who may make the next root.
+/// Those who may make the next root.
 struct Lead {
     number: u64,
     signers: Vec<SignerKeys>,

@@ -1,11 +1,11 @@
-//! What the files of the state say of a tree and of a run.
+//! The content of the state's files, about a tree and about a run.
 
 use evener_format::index::{SignerKeys, TreeId};
 use serde::{Deserialize, Serialize};
 
 use crate::indexed::roots::{Pin, RootDigest};
 
-/// What a file of the state says of a tree.
+/// A tree as a file of the state describes it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Kept {
     place: String,
@@ -50,7 +50,7 @@ pub(in crate::indexed) struct Begun {
     pub(in crate::indexed) writer: String,
 }
 
-/// What a writer keeps besides.
+/// The further notes of a writer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::indexed) struct Written {
     pub(in crate::indexed) pin: Pin,

@@ -14,7 +14,7 @@ pub(super) struct Nearby {
     users: [User; 2],
 }
 
-/// Who uses directories: those who make the tree may be far ahead of those who work on files.
+/// The users of directories: those who make the tree may be far ahead of those who work on files.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Use {
     Tree,
