@@ -4,7 +4,6 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use evener::keys::KeyFile;
 use evener::place::{
     Abilities, Blob, Draft, Entry, Fault, Local, Name, NewObject, Origin, Store, Tree,
 };
@@ -73,8 +72,11 @@ impl Stores {
         Ok(marker.map_err(|fault| at(address, fault))?.is_some())
     }
 
-    /// The wrapped key of a sealed tree that was written last.
-    pub(crate) fn newest_wrapping(&self, tree: &Address) -> Result<Option<KeyFile>, Trouble> {
+    /// The wrapped key of a sealed tree that was written last, and its address.
+    pub(crate) fn newest_wrapping(
+        &self,
+        tree: &Address,
+    ) -> Result<Option<(String, Vec<u8>)>, Trouble> {
         let (objects, fail) = (self.open(tree)?, |fault| at(tree, fault));
         let keys = objects.list(&Name::found("keys".into())).map_err(fail)?;
         let Some(newest) = keys.into_iter().max_by_key(|entry| entry.metadata.modified) else {
@@ -84,7 +86,7 @@ impl Stores {
         let mut bytes = vec![0; blob.length().min(LONGEST_KEY) as usize];
         blob.read_at(&mut bytes, 0).map_err(fail)?;
         let path = tree.join(newest.name.path().to_str().unwrap_or_default()).to_string();
-        Ok(Some(KeyFile::read_from(&mut &bytes[..], &path)?))
+        Ok(Some((path, bytes)))
     }
 
     /// An open object, of which more is read at once than is asked for.
@@ -372,7 +374,7 @@ impl Store for AnyPlace {
 }
 
 /// More than a wrapped key may have.
-const LONGEST_KEY: u64 = (1 << 20) + 1;
+pub(crate) const LONGEST_KEY: u64 = (1 << 20) + 1;
 
 /// The file that every sealed tree has.
 const MARKER: &str = "evener-tree-v1";

@@ -137,7 +137,7 @@ impl FileKeyHandle {
             }
         }
         let keys = self.tree_key()?.cloned().into_iter().collect();
-        Ok(Keychain { keys, unlock: Arc::new(opener) })
+        Ok(Keychain { keys, unlock: Arc::new(opener), ..Keychain::default() })
     }
 
     /// Wraps the fresh key of a generation for the recipients, or else with the passphrase; `None`

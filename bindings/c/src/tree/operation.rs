@@ -52,6 +52,7 @@ impl<'a> OpenTree<'a> {
     /// Wraps the fresh keys of new generations.
     pub(crate) fn wrapping(mut self, key: &FileKeyHandle) -> Result<OpenTree<'a>, Trouble> {
         self.sealed.wrap = key.wrap()?;
+        self.sealed.keeps_key = key.is_passphrase();
         Ok(self)
     }
 

@@ -218,6 +218,7 @@ impl Encrypt {
             keychain: keys.keychain,
             wrap: keys.wrap,
             audience: keys.audience,
+            keeps_key: keys.keeps_key,
             accepts_audience: recipients_changed,
             signer: signing.signer(signals)?,
             trust: trust.trust()?,

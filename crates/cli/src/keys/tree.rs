@@ -1,15 +1,16 @@
 //! Keys of sealed trees.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::io::Read;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use evener::keys::age::{self, Dialogue, Identity, Recipient};
 use evener::keys::{
-    CobblestoneSuite, KeyError, KeyFile, KeyFormat, KeyMaterial, Passphrase, Unlock,
+    CobblestoneSuite, KeyError, KeyFormat, KeyMaterial, Passphrase, Unlock,
 };
-use evener::sealed_trees::{Keychain, Wrap};
+use evener::sealed_trees::{Keychain, Opened, Wrap};
 use evener::{FileError, Key, KeyRing};
 
 use super::dialogue::AtTerminal;
@@ -18,7 +19,7 @@ use super::{Keyholder, Wrapping, named, wrapping};
 use crate::hints;
 use crate::options::{Exposure, OpeningKeys, PassphraseOptions, Recipients, SealingKeys};
 use crate::signals::Signals;
-use crate::stores::Stores;
+use crate::stores::{LONGEST_KEY, Stores};
 use crate::trouble::{Trouble, refused};
 
 /// The keys with which a sealed tree is written or read.
@@ -28,6 +29,8 @@ pub(crate) struct TreeKeys {
     pub(crate) wrap: Option<Wrap>,
     /// A word for those for whom it wraps.
     pub(crate) audience: Option<String>,
+    /// True if the generations of one machine share a key.
+    pub(crate) keeps_key: bool,
     /// A key of the tree's format, which stands for all of them in the choice of engines.
     pub(crate) ring: KeyRing,
 }
@@ -60,17 +63,20 @@ pub(crate) fn sealing_tree(
         })?),
     };
     let audience = wrapping.as_ref().map(Wrapping::audience);
+    let keeps_key = matches!(wrapping, Some(Wrapping::Passphrase));
+    let opened = Opened::default();
     let wrap = match wrapping {
         None => None,
         Some(Wrapping::Recipients(recipients)) => Some(for_recipients(recipients, keyholder)),
         Some(Wrapping::Passphrase) => {
-            let passphrase = of_generations(tree, stores, keyholder)?;
+            let passphrase = of_generations(tree, stores, keyholder, &opened)?;
             Some(wrap(move |text| age::wrap_with_passphrase(text, &passphrase)))
         }
     };
     let keys = material.as_ref().map(of_tree).transpose()?;
-    let keys = TreeKeys::new(keys.into_iter().collect(), wrap, keyholder)?;
-    Ok(TreeKeys { audience, ..keys })
+    let mut keys = TreeKeys::new(keys.into_iter().collect(), wrap, keyholder)?;
+    keys.keychain.opened = opened;
+    Ok(TreeKeys { audience, keeps_key, ..keys })
 }
 
 /// Reads the key of a sealed tree from a file.
@@ -143,7 +149,8 @@ impl TreeKeys {
             },
             signals: keyholder.signals.clone(),
         });
-        Ok(TreeKeys { keychain: Keychain { keys, unlock }, wrap, audience: None, ring })
+        let keychain = Keychain { keys, unlock, opened: Opened::default() };
+        Ok(TreeKeys { keychain, wrap, audience: None, keeps_key: false, ring })
     }
 }
 
@@ -186,12 +193,13 @@ fn of_generations(
     tree: &Path,
     stores: &Stores,
     keyholder: &Keyholder<'_>,
+    opened: &Opened,
 ) -> Result<Passphrase, Trouble> {
     let newest = match Stores::address(tree.as_os_str())? {
         Some(address) => stores.newest_wrapping(&address)?,
-        None => newest_wrapping(tree).map(|path| KeyFile::read(&path)).transpose()?,
+        None => newest_wrapping(tree)?,
     };
-    let Some(newest) = newest else {
+    let Some((path, wrapped)) = newest else {
         let passphrase = required(keyholder.new_passphrase("the tree")?)?;
         keyholder.warn_of_oddities(&passphrase, false);
         return Ok(passphrase);
@@ -202,18 +210,24 @@ fn of_generations(
         passphrase: Some(passphrase.clone()),
         signals: keyholder.signals.clone(),
     };
-    newest.open(&opener)?;
+    let (keys, opened) = (Vec::new(), opened.clone());
+    Keychain { keys, unlock: Arc::new(opener), opened }.open(&wrapped, &path)?;
     Ok(passphrase)
 }
 
-/// The wrapped key of a tree that was written last.
-fn newest_wrapping(tree: &Path) -> Option<PathBuf> {
-    let entries = fs::read_dir(tree.join("keys")).ok()?.flatten();
+/// The wrapped key of a tree that was written last, and its path.
+fn newest_wrapping(tree: &Path) -> Result<Option<(String, Vec<u8>)>, Trouble> {
+    let entries = fs::read_dir(tree.join("keys")).into_iter().flatten().flatten();
     let time = |entry: &fs::DirEntry| -> Option<SystemTime> {
         entry.metadata().ok().filter(fs::Metadata::is_file)?.modified().ok()
     };
-    let newest = entries.filter_map(|entry| Some((time(&entry)?, entry.path())));
-    newest.max().map(|(_, path)| path)
+    let newest = entries.filter_map(|entry| Some((time(&entry)?, entry.path()))).max();
+    let Some((_, path)) = newest else { return Ok(None) };
+    let mut wrapped = Vec::new();
+    fs::File::open(&path)
+        .and_then(|file| file.take(LONGEST_KEY).read_to_end(&mut wrapped))
+        .map_err(|cause| Trouble::File { action: "read", path: path.clone(), cause })?;
+    Ok(Some((path.to_string_lossy().into_owned(), wrapped)))
 }
 
 /// The key of a sealed tree.

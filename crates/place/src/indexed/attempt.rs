@@ -139,7 +139,7 @@ impl Writer<'_> {
     fn plan(&self, tree: TreeId, state: Option<&State>) -> Result<Plan<'_>, FileError> {
         let keys = Keys::new(tree, &self.sealed.keychain)?;
         let mut base = self.base(&keys, state)?;
-        let own = self.own_key(tree)?;
+        let own = self.own_key(&keys, &base)?;
         let mut sources = None;
         if let Some(new) = &self.new_key {
             if new.replaces.contains(&own.keys.commitment().id()) {

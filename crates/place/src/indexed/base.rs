@@ -30,6 +30,8 @@ pub(super) struct Base {
     pub(super) is_own: bool,
     /// Keys that seal no later generation.
     pub(super) retired: Vec<KeyId>,
+    /// The commitment to the key of this machine's last generation, in hexadecimal.
+    pub(super) key: Option<String>,
 }
 
 impl Base {
@@ -122,13 +124,15 @@ impl Writer<'_> {
             };
         }
         let is_replaced = known.replaced.is_some();
+        let key = reader.as_ref().map(|reader| reader.begun.key.clone());
+        let with_key = |base| Base { key, ..base };
         match self.newest(&roots, &numbers, &known, state, reader) {
             Err(error) if self.sealed.trust.rollback && !says_nothing(&error) => {
                 let base = self.newest(&roots, &numbers, &known.without_seen(), None, None)?;
                 self.go_back(base, &known, state)
             }
             Ok(base) if is_replaced => self.go_back(base, &known, state),
-            base => base,
+            base => base.map(with_key),
         }
     }
 
@@ -160,6 +164,7 @@ impl Writer<'_> {
             state: None,
             is_own: false,
             retired: Vec::new(),
+            key: None,
         })
     }
 
@@ -219,6 +224,7 @@ impl Writer<'_> {
                 state: state.filter(|_| is_own),
                 is_own,
                 retired: newest.claim.retired,
+                key: None,
             });
         }
         let Some((state, written)) =
@@ -241,6 +247,7 @@ impl Writer<'_> {
         let is_whole = is_whole && !newest.claim.retired.contains(&key);
         Ok(Base {
             retired: newest.claim.retired.clone(),
+            key: None,
             claim: Some((newest.claim, newest.digest)),
             skipped,
             signers: pin.signers.clone(),

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use evener_core::{IgnorePoison, Key};
 use evener_format::index::{Commitment, KeyId, TreeId, TreeKeys};
-use evener_keys::{CobblestoneSuite, KeyFile, KeyMaterial, NoUnlock, Unlock};
+use evener_keys::{CobblestoneSuite, KeyError, KeyFile, KeyMaterial, NoUnlock, Unlock};
+use sha2::{Digest, Sha256};
 
 use super::base::says_nothing;
 use super::depot::{Depot, refused};
@@ -19,11 +20,18 @@ pub struct Keychain {
     pub keys: Vec<Key>,
     /// Opens the wrapped keys of the tree.
     pub unlock: Arc<dyn Unlock + Send + Sync>,
+    /// The wrapped keys that were opened.
+    pub opened: Opened,
 }
+
+/// Keys by the SHA-256 of their wrapped form. A passphrase takes a second for each, and a plugin may
+/// ask a person. Clones share them.
+#[derive(Clone, Default)]
+pub struct Opened(Arc<Mutex<HashMap<[u8; 32], KeyMaterial>>>);
 
 impl Default for Keychain {
     fn default() -> Keychain {
-        Keychain { keys: Vec::new(), unlock: Arc::new(NoUnlock) }
+        Keychain { keys: Vec::new(), unlock: Arc::new(NoUnlock), opened: Opened::default() }
     }
 }
 
@@ -33,11 +41,42 @@ impl fmt::Debug for Keychain {
     }
 }
 
+impl Keychain {
+    /// Opens the wrapped key in a file's bytes, once for the same bytes.
+    ///
+    /// # Errors
+    /// When nothing opens it; the error names `path`.
+    pub fn open(&self, wrapped: &[u8], path: &str) -> Result<KeyMaterial, KeyError> {
+        let digest: [u8; 32] = Sha256::digest(wrapped).into();
+        if let Some(known) = self.opened.0.lock().ignore_poison().get(&digest) {
+            return Ok(known.clone());
+        }
+        let material = KeyFile::read_from(&mut &*wrapped, path)?.open(&*self.unlock)?;
+        self.opened.0.lock().ignore_poison().insert(digest, material.clone());
+        Ok(material)
+    }
+
+    /// As [`Keychain::open`], for the key of a tree.
+    pub(super) fn open_for(
+        &self,
+        tree: TreeId,
+        wrapped: &[u8],
+        path: &str,
+    ) -> Result<TreeKeys, FileError> {
+        match self.open(wrapped, path).map_err(|error| refused(error.to_string()))? {
+            KeyMaterial::Cobblestone { suite: CobblestoneSuite::Aes256Gcm, key } => {
+                Ok(TreeKeys::new(&key, tree)?)
+            }
+            _ => Err(refused(format!("`{path}` is not a key for cobblestone-256"))),
+        }
+    }
+}
+
 /// The keys of one tree, each opened when it is first needed.
 pub(super) struct Keys<'a> {
     tree: TreeId,
     given: Vec<Arc<TreeKeys>>,
-    unlock: &'a (dyn Unlock + Send + Sync),
+    chain: &'a Keychain,
     opened: Mutex<HashMap<KeyId, Result<Arc<TreeKeys>, FileError>>>,
 }
 
@@ -45,7 +84,7 @@ impl<'a> Keys<'a> {
     pub(super) fn new(tree: TreeId, chain: &'a Keychain) -> Result<Keys<'a>, FileError> {
         let given = chain.keys.iter().map(|key| Ok(Arc::new(TreeKeys::new(key, tree)?)));
         let given = given.collect::<Result<_, FileError>>()?;
-        Ok(Keys { tree, given, unlock: &*chain.unlock, opened: Mutex::default() })
+        Ok(Keys { tree, given, chain, opened: Mutex::default() })
     }
 
     pub(super) fn tree(&self) -> TreeId {
@@ -86,7 +125,7 @@ impl<'a> Keys<'a> {
         });
         for path in wrappings(depot, key)? {
             let unwrapped = depot.read(&path, MOST_WRAPPED).and_then(|wrapped| {
-                open_wrapped(&wrapped.unwrap_or_default(), &path, self.unlock, self.tree)
+                self.chain.open_for(self.tree, &wrapped.unwrap_or_default(), &path)
             });
             match unwrapped {
                 Ok(keys) if keys.commitment().id() == key => return Ok(Arc::new(keys)),
@@ -127,23 +166,6 @@ pub(super) fn all_wrappings(depot: &Depot<'_>) -> Result<BTreeMap<KeyId, Vec<Str
 /// The path of a wrapping.
 pub(super) fn wrapping(key: KeyId, number: u64) -> String {
     format!("keys/{key}.{number}")
-}
-
-/// Opens a wrapped key.
-pub(super) fn open_wrapped(
-    wrapped: &[u8],
-    path: &str,
-    unlock: &(dyn Unlock + Send + Sync),
-    tree: TreeId,
-) -> Result<TreeKeys, FileError> {
-    let failed = |error: &dyn fmt::Display| refused(error.to_string());
-    let file = KeyFile::read_from(&mut &*wrapped, path).map_err(|error| failed(&error))?;
-    match file.open(unlock).map_err(|error| failed(&error))? {
-        KeyMaterial::Cobblestone { suite: CobblestoneSuite::Aes256Gcm, key } => {
-            Ok(TreeKeys::new(&key, tree)?)
-        }
-        _ => Err(refused(format!("`{path}` is not a key for cobblestone-256"))),
-    }
 }
 
 /// The most bytes of a wrapped key.

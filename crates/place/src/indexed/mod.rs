@@ -44,7 +44,7 @@ mod writer;
 
 pub use clean::{CleanOptions, Cleaned, clean};
 pub use diff::{Change, Difference, Later, diff};
-pub use keys::Keychain;
+pub use keys::{Keychain, Opened};
 pub use known::refuse_gone;
 pub use list::{Depth, ListedEntry, generations, list};
 pub use quick::verify_quickly;

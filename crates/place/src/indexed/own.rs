@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 
 use evener_core::{IgnorePoison, Key};
-use evener_format::index::{KeyId, TreeId, TreeKeys};
+use evener_format::index::{KeyId, TreeKeys};
 use evener_keys::{KeyFormat, KeyMaterial};
 
+use super::base::{Base, says_nothing};
 use super::depot::{Created, Depot, refused};
-use super::keys::wrapping;
+use super::keys::{Keys, wrapping};
 use super::roots::{RootDigest, Roots, Step};
 use super::snapshot::Snapshot;
 use super::writer::Writer;
@@ -49,7 +50,8 @@ pub(super) struct NewKey<'a> {
 
 impl Writer<'_> {
     /// The key of the next generation.
-    pub(super) fn own_key(&self, tree: TreeId) -> Result<Own, FileError> {
+    pub(super) fn own_key(&self, keys: &Keys<'_>, base: &Base) -> Result<Own, FileError> {
+        let tree = keys.tree();
         let given = self.new_key.as_ref().and_then(|new| new.key);
         let Some(wrap) = self.sealed.wrap.as_ref().filter(|_| given.is_none()) else {
             let key = match &self.new_key {
@@ -60,6 +62,9 @@ impl Writer<'_> {
             let keys = TreeKeys::new(key, tree)?;
             return Ok(Own { keys, wrapped: None, is_published: Mutex::default() });
         };
+        if let Some(keys) = self.kept_key(keys, base)? {
+            return Ok(Own { keys, wrapped: None, is_published: Mutex::default() });
+        }
         let material = KeyMaterial::generate(KeyFormat::Cobblestone256);
         let material = material.map_err(|error| refused(error.to_string()))?;
         let keys = TreeKeys::new(key_of(&material)?, tree)?;
@@ -68,6 +73,20 @@ impl Writer<'_> {
             false => Some(wrap(material.to_text().as_bytes())?),
         };
         Ok(Own { keys, wrapped, is_published: Mutex::default() })
+    }
+
+    /// The key of this machine's last generation, if that is to be used again. Nothing but the notes
+    /// of this machine says that it made a key.
+    fn kept_key(&self, keys: &Keys<'_>, base: &Base) -> Result<Option<TreeKeys>, FileError> {
+        let keeps = self.sealed.keeps_key && self.new_key.is_none();
+        let Some(made) = base.key.as_ref().filter(|_| keeps) else { return Ok(None) };
+        let id = made.get(..32).and_then(KeyId::from_text);
+        let Some(id) = id.filter(|id| !base.retired.contains(id)) else { return Ok(None) };
+        match keys.get(&self.depot, id) {
+            Ok(key) if key.commitment().to_string() == *made => Ok(Some((*key).clone())),
+            Err(error) if says_nothing(&error) => Err(error),
+            _ => Ok(None),
+        }
     }
 }
 

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use evener_format::index::{Claim, KeyId, TreeId};
-use evener_keys::{KeyFile, KeyMaterial};
+use evener_keys::KeyMaterial;
 use serde::Serialize;
 
 use super::audience;
 use super::base::says_nothing;
 use super::depot::{Created, Depot, refused};
-use super::keys::{Keys, MOST_WRAPPED, all_wrappings, open_wrapped, wrapping};
+use super::keys::{Keys, MOST_WRAPPED, all_wrappings, wrapping};
 use super::needs::Needs;
 use super::reader::snapshot;
 use super::roots::{Roots, Step};
@@ -81,8 +81,8 @@ pub fn rewrap(
             return Err(refused(format!("another run wraps the keys too (`{path}`); try again")));
         }
         let read = depot.read(&path, MOST_WRAPPED)?.unwrap_or_default();
-        let opens = open_wrapped(&read, &path, &*sealed.keychain.unlock, tree)
-            .is_ok_and(|opened| opened.commitment().id() == id);
+        let opened = sealed.keychain.open_for(tree, &read, &path);
+        let opens = opened.is_ok_and(|opened| opened.commitment().id() == id);
         rewrapped.keys += 1;
         match opens || trusts_unopened && read == wrapped {
             true => old.extend(there),
@@ -156,10 +156,8 @@ fn open(
     let mut cause = refused(format!("nothing opens the key {id}"));
     for path in wrappings {
         let wrapped = depot.read(path, MOST_WRAPPED)?.unwrap_or_default();
-        let opened = KeyFile::read_from(&mut &*wrapped, path)
-            .and_then(|file| file.open(&*sealed.keychain.unlock));
-        let unlock = &*sealed.keychain.unlock;
-        match (opened, open_wrapped(&wrapped, path, unlock, tree)) {
+        let opened = sealed.keychain.open(&wrapped, path);
+        match (opened, sealed.keychain.open_for(tree, &wrapped, path)) {
             (Ok(material), Ok(keys)) if keys.commitment().id() == id => return Ok(material),
             (Ok(_), _) => cause = refused(format!("`{path}` holds another key")),
             (Err(error), _) => cause = refused(error.to_string()),
