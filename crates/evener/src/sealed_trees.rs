@@ -12,8 +12,8 @@ use evener_place::{
 };
 
 pub use evener_place::indexed::{
-    At, Change, CleanOptions, Cleaned, Depth, Difference, GenerationInfo, Keychain, Later, Opened,
-    ListedEntry, OnAccepted, Rewrapped, RootDigest, Sealed, SealedOptions, Sign, Signer,
+    At, Change, CleanOptions, Cleaned, Depth, Difference, GenerationInfo, Keychain, Later,
+    ListedEntry, OnAccepted, Opened, Rewrapped, RootDigest, Sealed, SealedOptions, Sign, Signer,
     SignerChange, TreeSigner, Trust, Wrap, is_sealed, own_signer, refuse_gone,
 };
 

@@ -7,9 +7,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use evener::keys::age::{self, Dialogue, Identity, Recipient};
-use evener::keys::{
-    CobblestoneSuite, KeyError, KeyFormat, KeyMaterial, Passphrase, Unlock,
-};
+use evener::keys::{CobblestoneSuite, KeyError, KeyFormat, KeyMaterial, Passphrase, Unlock};
 use evener::sealed_trees::{Keychain, Opened, Wrap};
 use evener::{FileError, Key, KeyRing};
 
