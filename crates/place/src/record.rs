@@ -26,6 +26,7 @@ pub(crate) struct Record<'a> {
     files_deleted: AtomicU64,
     left_out: AtomicU64,
     interrupted: AtomicBool,
+    gave_up: AtomicBool,
     lists: Mutex<Lists>,
 }
 
@@ -53,6 +54,7 @@ impl<'a> Record<'a> {
             files_deleted: AtomicU64::new(0),
             left_out: AtomicU64::new(0),
             interrupted: AtomicBool::new(false),
+            gave_up: AtomicBool::new(false),
             lists: Mutex::default(),
         }
     }
@@ -198,12 +200,19 @@ impl<'a> Record<'a> {
         }
     }
 
+    /// Notes that the run has ended early, for a reason that is told: files were left.
+    pub(crate) fn give_up(&self) {
+        self.gave_up.store(true, Ordering::Relaxed);
+    }
+
     /// Moves everything into the report, with the lists sorted by path. A file that was fed and
     /// lost is a failure of the whole operation.
     pub(crate) fn into_report(self, report: &mut Report) {
         let settled = self.settled.load(Ordering::Relaxed);
         let lost = self.fed.load(Ordering::Relaxed).saturating_sub(settled);
-        if lost > 0 && !self.interrupted.load(Ordering::Relaxed) && !self.control.is_stopped() {
+        let is_told =
+            self.interrupted.load(Ordering::Relaxed) || self.gave_up.load(Ordering::Relaxed);
+        if lost > 0 && !is_told && !self.control.is_stopped() {
             self.failed(Path::new(""), Refusal::FilesLost(lost).into());
         }
         report.files = self.files.into_inner();

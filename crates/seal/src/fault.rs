@@ -34,6 +34,9 @@ pub enum Fault {
     /// A call failed; the text says how.
     #[error("{0}")]
     Failed(String),
+    /// The place as a whole takes nothing more, as a full disk does; the text says how a call failed.
+    #[error("{0}")]
+    Closed(String),
     /// An object may have been published or not: the answer was lost, and the place could not find
     /// out.
     #[error("{0}, so it is unknown whether the object was stored")]

@@ -176,7 +176,13 @@ impl<'a> Assembler<'a> {
         self.lock().links > 0
     }
 
-    /// Returns whether the index could not be written.
+    /// Ends the index with an error: nothing more can be written.
+    pub(super) fn give_up(&self, error: FileError) {
+        self.lock().error.get_or_insert(error);
+        self.moved.notify_all();
+    }
+
+    /// Returns whether nothing more can be written.
     pub(super) fn has_failed(&self) -> bool {
         self.lock().error.is_some()
     }

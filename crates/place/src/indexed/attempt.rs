@@ -27,7 +27,7 @@ use super::writer::{Sealed, SealedOptions, Writer};
 use crate::place::seats_for;
 use crate::record::Record;
 use crate::seats::{self, Accounts};
-use crate::{FileError, KeyRing, Operation, OperationError, Report, SealedTree};
+use crate::{Fault, FileError, KeyRing, Operation, OperationError, Report, SealedTree};
 use evener_seal::{Request, Sealer, affordable_workers};
 
 /// The result of making one generation.
@@ -108,18 +108,22 @@ impl Writer<'_> {
         };
         let done = self.seal_changed(&sealing, &mut old).map_err(fail)?;
         let is_stopped = self.run.control.is_stopped();
+        let is_closed = assembler.has_failed();
         let Found { gone, moved, .. } = done.found;
         let mut result = Sealed { gone, moved, ..Sealed::default() };
         if self.sealed.dry_run {
             result.generation = generation;
-        } else if self.new_key.is_some() && !is_stopped && !record.is_success() {
+        } else if self.new_key.is_some() && !is_stopped && !record.is_success() && !is_closed {
             // Without the old key, nobody could add what is missing.
             record.notice(Path::new(""), NO_GENERATION.to_owned());
         } else if !is_stopped {
             match self.commit(assembler.end(), base, &own, signing.as_ref(), state) {
                 Ok(Some((number, is_new))) => (result.generation, result.is_new) = (number, is_new),
                 Ok(None) => return Ok(Attempt::Lost),
-                Err(error) => record.failed_of(self.path.clone(), error),
+                Err(error) => {
+                    record.give_up();
+                    record.failed_of(self.path.clone(), not_yet(error));
+                }
             }
         }
         result.signer = signing.map(|signing| signing.public().fingerprint());
@@ -299,7 +303,20 @@ impl Writer<'_> {
     }
 }
 
+/// The error of a run that wrote as much as it could.
+fn not_yet(error: FileError) -> FileError {
+    match error {
+        FileError::Place(Fault::Closed(reason)) => {
+            Fault::Closed(format!("{reason}; {NOT_YET}")).into()
+        }
+        error => error,
+    }
+}
+
 const QUEUED_TASKS: usize = 64;
-const NO_GENERATION: &str = "no generation was made, because files failed; run it again to go on";
+const NOT_YET: &str = "no generation was made; when that is repaired, run it again to go on";
+const NO_GENERATION: &str = "no generation was made, and the tree keeps its key, because files failed; run it \
+                             again to go on. If one is damaged, first seal it from its source (encrypt \
+                             --sealed --checksum), or remove it from there and seal the rest";
 const NOTES_REMOVED: &str = "this machine's notes are on a generation that was removed, or that had \
                              another key, so everything is sealed again";

@@ -343,7 +343,7 @@ pub(super) fn says_nothing(error: &FileError) -> bool {
             | Engine(_)
             | NoEngine { .. }
             | Memory { .. }
-            | Place(Fault::Failed(_) | Fault::Changed)
+            | Place(Fault::Failed(_) | Fault::Closed(_) | Fault::Changed)
     )
 }
 

@@ -340,7 +340,11 @@ impl Objects for Sealing<'_> {
     fn failed(&self, (): &(), item: &Item, error: FileError) {
         // Its entry stays as it was.
         self.assembler.fail(item.slot, &item.path, item.before.as_deref().cloned());
-        self.record.failed_file(item.entry.name.path(), error);
+        match error {
+            // The same would be told of every other file.
+            FileError::Place(Fault::Closed(_)) => self.assembler.give_up(error),
+            error => self.record.failed_file(item.entry.name.path(), error),
+        }
     }
 
     fn at_output(&self, (): &(), _: &Item, error: FileError) -> FileError {

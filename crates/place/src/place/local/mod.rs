@@ -29,7 +29,7 @@ use crate::metadata::{self, Xattr, xattrs};
 use crate::naming::{behind_links, no_output_directory, refuse_planted_directory};
 use crate::output::Outputs;
 use crate::tree::{Made, make_below, open_directory};
-use crate::{Control, FileError, Operation, Refusal, TreeOptions};
+use crate::{Control, FileError, Operation, Refusal, SystemError, TreeOptions};
 use evener_seal::IntoSystemError;
 
 /// A directory tree of this machine: an [`Origin`](super::Origin), a [`Store`](super::Store) and a
@@ -315,9 +315,26 @@ fn fault(error: FileError, name: &Name) -> Fault {
         FileError::Place(fault) => fault,
         FileError::Changed => Fault::Changed,
         FileError::Exists(_) | FileError::Taken(_) => Fault::Exists(name.clone()),
+        FileError::System { errno, .. } if is_any(&errno, &FULL) => {
+            Fault::Closed(error.to_string())
+        }
         FileError::System { .. } => Fault::Failed(error.to_string()),
         error => Fault::Refused(error.to_string()),
     }
+}
+
+/// As [`fault`], for a file that is being written. Its directory may not be writable.
+fn fault_of_output(error: FileError, name: &Name) -> Fault {
+    match &error {
+        FileError::System { errno, .. } if is_any(errno, &[Errno::ACCESS, Errno::PERM]) => {
+            Fault::Closed(error.to_string())
+        }
+        _ => fault(error, name),
+    }
+}
+
+fn is_any(errno: &SystemError, of: &[Errno]) -> bool {
+    of.iter().any(|it| errno.is(*it))
 }
 
 /// Returns whether nothing has a name, because a directory on the way is missing.
@@ -325,6 +342,9 @@ fn leads_nowhere(error: &FileError) -> bool {
     let nowhere = [Errno::NOENT, Errno::NOTDIR].map(Errno::system);
     matches!(error, FileError::System { errno, .. } if nowhere.contains(errno))
 }
+
+/// The errors of a file system that takes nothing more.
+const FULL: [Errno; 3] = [Errno::NOSPC, Errno::DQUOT, Errno::ROFS];
 
 const OPEN_DIRECTORY: &str = "open the directory";
 const READ_DIRECTORY: &str = "read the directory";

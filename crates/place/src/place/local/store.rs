@@ -12,7 +12,7 @@ use rustix::io::{Errno, retry_on_intr};
 
 use super::nearby::Use;
 use super::spellings::Spellings;
-use super::{Local, Rules, fault, leads_nowhere};
+use super::{Local, Rules, fault, fault_of_output, leads_nowhere};
 use crate::exposure::refuse_exposed;
 use crate::identity::Identity;
 use crate::naming::{kind_of_name, refuse_special};
@@ -37,7 +37,7 @@ impl Store for Local {
     }
 
     fn begin(&self, object: &NewObject<'_>) -> Result<Box<dyn Draft>, Fault> {
-        let begun = self.begin_file(object).map_err(|error| fault(error, object.name))?;
+        let begun = self.begin_file(object).map_err(|error| fault_of_output(error, object.name))?;
         Ok(Box::new(begun))
     }
 
