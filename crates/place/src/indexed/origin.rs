@@ -277,13 +277,13 @@ pub(super) fn entry(path: PathBuf, entry: index::Entry) -> (Entry, Option<Conten
 
 /// The fault of a damaged part of an index.
 pub(super) fn fault_of(damage: &Damage) -> Fault {
-    let Damage { first, error, file, is_unread, removed } = damage;
+    let Damage { first, error, file, is_unread, instead } = damage;
     let name = Name::found(PathBuf::from(OsString::from_vec(first.whole())));
     let damaged = || match is_unread {
         true => format!("{OF_INDEX}can't be read from here on (its file is {file}): {error}"),
         false => format!("{OF_INDEX}is damaged from here on: {error}"),
     };
-    Fault::Entry { name, reason: removed.clone().unwrap_or_else(damaged) }
+    Fault::Entry { name, reason: instead.clone().unwrap_or_else(damaged) }
 }
 
 /// An open file of `data/`. It is the one that its entry names.

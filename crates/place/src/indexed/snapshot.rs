@@ -1,15 +1,16 @@
 //! The index of one generation.
 
 use std::collections::{HashSet, VecDeque};
+use std::iter;
 use std::sync::Arc;
 
-use evener_format::index::{Block, Entry, EntryPath, Node, Purpose, Reference};
+use evener_format::index::{Block, Body, Entry, EntryPath, Kind, Node, Purpose, Reference};
 use sha2::{Digest, Sha256};
 
 use super::base::says_nothing;
 use super::depot::{Depot, refused};
 use super::keys::Keys;
-use super::roots::{Generation, Roots};
+use super::roots::{Generation, Roots, root_path};
 use super::wanted::Wanted;
 use crate::FileError;
 
@@ -37,18 +38,34 @@ pub(super) struct Damage {
     pub(super) file: String,
     /// True if what could not be read may be as it should.
     pub(super) is_unread: bool,
-    /// That the generation was removed meanwhile.
-    pub(super) removed: Option<String>,
+    /// A better reason: the generation was removed meanwhile, or its root is wrong.
+    pub(super) instead: Option<String>,
 }
 
 impl From<Damage> for FileError {
     fn from(damage: Damage) -> FileError {
-        damage.removed.map_or(damage.error, refused)
+        damage.instead.map_or(damage.error, refused)
     }
 }
 
 /// One entry with its directory.
 pub(super) type Line = (Arc<[u8]>, Entry);
+
+/// The numbers of an index, as a root says them.
+#[derive(Default)]
+struct Total {
+    entries: u64,
+    bytes: u128,
+}
+
+impl Total {
+    fn add(&mut self, entry: &Entry) {
+        self.entries += 1;
+        if let Kind::File(content) = &entry.kind {
+            self.bytes += u128::from(content.size);
+        }
+    }
+}
 
 impl Snapshot<'_> {
     /// The nodes and blocks that may hold what is wanted, in order.
@@ -58,12 +75,44 @@ impl Snapshot<'_> {
         Parts { snapshot: self, nodes, blocks, wanted, without: None }
     }
 
-    /// The entries that may be wanted, and others of the same blocks.
+    /// The entries that may be wanted, and others of the same blocks. Of a whole index, the numbers
+    /// in the root are compared with it at the end.
     pub(super) fn lines(&self, wanted: Wanted) -> impl Iterator<Item = Result<Line, Damage>> {
-        self.parts(wanted).flat_map(|part| match part {
+        let mut total = wanted.is_everything().then(Total::default);
+        let mut lines = self.parts(wanted).flat_map(|part| match part {
             Ok(Part::Node(..)) => Vec::new(),
             Ok(Part::Block(_, _, block)) => block.entries.into_iter().map(Ok).collect(),
             Err(damage) => vec![Err(damage)],
+        });
+        iter::from_fn(move || match lines.next() {
+            Some(Ok(line)) => {
+                total.iter_mut().for_each(|total| total.add(&line.1));
+                Some(Ok(line))
+            }
+            // Nobody knows what a part that can't be read holds.
+            Some(Err(damage)) => {
+                total = None;
+                Some(Err(damage))
+            }
+            None => self.compare(total.take()?).map(Err),
+        })
+    }
+
+    /// The damage of a root that says other numbers than its index has.
+    fn compare(&self, total: Total) -> Option<Damage> {
+        let Body { entries, bytes, .. } = self.generation.body;
+        let Total { entries: found, bytes: found_bytes } = total;
+        let reason = format!(
+            "the index has {found} entries with {found_bytes} bytes of content, and its root says \
+             {entries} with {bytes}: its writer was at fault, or meant to deceive"
+        );
+        let is_same = (entries, u128::from(bytes)) == (found, found_bytes);
+        (!is_same).then(|| Damage {
+            first: EntryPath::of(b""),
+            error: refused(reason.clone()),
+            file: root_path(self.generation.claim.number),
+            is_unread: false,
+            instead: Some(reason),
         })
     }
 
@@ -119,7 +168,7 @@ impl Snapshot<'_> {
     fn damage(&self, at: &Reference, error: FileError) -> Damage {
         let is_unread = says_nothing(&error) || self.keys.listed(&self.depot, at.key).is_err();
         let (first, file) = (at.first.clone(), at.name.path());
-        Damage { first, error, file, is_unread, removed: self.removed() }
+        Damage { first, error, file, is_unread, instead: self.removed() }
     }
 
     /// The content of a node.

@@ -29,6 +29,11 @@ impl Wanted {
         wanted
     }
 
+    /// Returns whether it is the whole index.
+    pub(super) fn is_everything(&self) -> bool {
+        self.subtrees.is_empty()
+    }
+
     /// The entries of the root directory.
     pub(super) fn children_of_root() -> Wanted {
         Wanted { points: Vec::new(), subtrees: vec![Vec::new()], is_shallow: true }
