@@ -1,14 +1,13 @@
 //! The base on which a generation is built.
 
 use evener_format::index::{Body, Border, Claim, KeyId, MOST_SKIPPED, Padding, SignerKeys};
-use sha2::{Digest, Sha256};
 
 use super::depot::refused;
 use super::index_writer::IndexDone;
 use super::keys::Keys;
 use super::known::Known;
 use super::own::Own;
-use super::roots::{Generation, Pin, RootDigest, Roots, Step, missing, root_path, step};
+use super::roots::{Generation, Pin, RootDigest, Roots, Step, missing, root_path};
 use super::state::{State, StateReader, Written};
 use super::succession::{NewRoot, Signing, now};
 use super::writer::Writer;
@@ -181,11 +180,11 @@ impl Writer<'_> {
         let last = roots.last(numbers, from).ok_or_else(|| missing(from, known))?;
         let (mut skipped, mut number) = (Vec::new(), last);
         let newest = loop {
-            let bytes = roots.bytes(number)?;
-            match step(&bytes, number) {
+            match roots.step(number) {
+                Err(error) if says_nothing(&error) => return Err(error),
                 Ok(step) if self.may_be_root(roots, &step, known.last())? => break step,
                 _ if number > from => {
-                    skipped.push((number, Sha256::digest(&bytes).into()));
+                    skipped.push((number, roots.digest(number)?));
                     number -= 1;
                 }
                 Ok(_) if self.sealed.wrap.is_some() => return Err(refused(CAN_NOT_READ)),

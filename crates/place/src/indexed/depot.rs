@@ -2,8 +2,10 @@
 
 use evener_format::Recipe;
 use evener_format::index::StorageName;
+use sha2::{Digest, Sha256};
 
 use crate::place::{Assembly, Entry, Metadata, NewObject, Origin, Store};
+use crate::temporary::is_temporary_name;
 use crate::{Fault, Name};
 use crate::{FileError, KeyRing, Refusal, RunSettings, buffer};
 
@@ -50,6 +52,25 @@ impl<'a> Depot<'a> {
         Ok(Some(bytes))
     }
 
+    /// The SHA-256 of a file of any length; `None` if there is none.
+    pub(super) fn digest(&self, path: &str) -> Result<Option<[u8; 32]>, FileError> {
+        let (blob, _) = match self.origin.open(&name(path)?, &mut []) {
+            Err(Fault::Missing(_)) => return Ok(None),
+            opened => opened?,
+        };
+        let (mut hash, mut buffer, mut at) = (Sha256::new(), vec![0; READ_AT_ONCE], 0);
+        while at < blob.length() {
+            if self.run.control.is_stopped() {
+                return Err(FileError::Interrupted);
+            }
+            let length = (blob.length() - at).min(READ_AT_ONCE as u64) as usize;
+            blob.read_at(&mut buffer[..length], at)?;
+            hash.update(&buffer[..length]);
+            at += length as u64;
+        }
+        Ok(Some(hash.finalize().into()))
+    }
+
     /// Creates a file. One that has the same bytes already is this one: an earlier attempt made it.
     pub(super) fn create(&self, path: &str, bytes: &[u8]) -> Result<Created, FileError> {
         match self.write(path, bytes) {
@@ -86,11 +107,29 @@ impl<'a> Depot<'a> {
 
     /// The entries of a directory.
     pub(super) fn list(&self, directory: &str) -> Result<Vec<Entry>, FileError> {
-        let directory = match directory {
-            "" => Name::root(),
-            directory => name(directory)?,
+        Ok(self.origin.list(&directory_name(directory)?)?)
+    }
+
+    /// Removes what runs that were killed have left unfinished in a directory. Those at work hold
+    /// theirs.
+    pub(super) fn sweep(&self, directory: &str) -> Result<(), FileError> {
+        let Some(tree) = self.store()?.tree() else { return Ok(()) };
+        let is_unfinished = |entry: &Entry| {
+            let name = entry.name.path().file_name().unwrap_or_default();
+            is_temporary_name(name.as_encoded_bytes())
         };
-        Ok(self.origin.list(&directory)?)
+        if self.list(directory)?.iter().any(is_unfinished) {
+            let (name, metadata) = (directory_name(directory)?, Metadata::default());
+            let directory = NewObject {
+                name: &name,
+                metadata: &metadata,
+                replaces: false,
+                is_plain: false,
+                longest: 0,
+            };
+            tree.make_directory(&directory)?;
+        }
+        Ok(())
     }
 
     pub(super) fn remove(&self, path: &str) -> Result<(), FileError> {
@@ -123,10 +162,17 @@ pub(super) fn name(path: &str) -> Result<Name, Fault> {
     Name::new(path).map_err(|error| Fault::Refused(error.to_string()))
 }
 
+fn directory_name(path: &str) -> Result<Name, Fault> {
+    if path.is_empty() { Ok(Name::root()) } else { name(path) }
+}
+
 /// The name of a file in `data/`.
 pub(super) fn name_of(file: StorageName) -> Name {
     Name::found(file.path().into())
 }
+
+/// The bytes that are read at once to hash a file.
+const READ_AT_ONCE: usize = 1 << 20;
 
 pub(super) fn refused(reason: impl Into<String>) -> FileError {
     Refusal::Other(reason.into()).into()
