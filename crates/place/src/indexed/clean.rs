@@ -76,6 +76,9 @@ pub fn clean(
     if let Some(state) = state.as_ref().filter(|_| !options.dry_run) {
         at_work::forget_dead(&depot, state)?;
     }
+    if !options.dry_run {
+        sweep(&depot)?;
+    }
     let mut cleaning = Cleaning { depot, state, newest: &newest, cleaned: Cleaned::default() };
     let kept = cleaning.choose(options)?;
     let needed = cleaning.needed(&kept, sealed)?;
@@ -213,14 +216,16 @@ impl Cleaning<'_> {
     fn needs_room(&self, error: FileError) -> FileError {
         let number = self.newest.generation.claim.number;
         match error {
-            FileError::Place(Fault::Failed(reason)) if reason.contains(FULL) => {
+            FileError::Place(Fault::Closed(reason))
+                if FULL.iter().any(|it| reason.contains(it)) =>
+            {
                 let root = self.depot.read(&root_path(number), MOST_FILE).ok().flatten();
                 let room = root.map_or(0, |root| root.len() / 1024) + 16;
                 let reason = format!(
                     "{reason}; cleaning writes a new root before it removes anything: make {room} \
                      KiB of room on this disk"
                 );
-                Fault::Failed(reason).into()
+                Fault::Closed(reason).into()
             }
             error => error,
         }
@@ -243,8 +248,7 @@ impl Cleaning<'_> {
     /// The files that nobody needs, and their lengths.
     fn garbage(&mut self, needed: &Needs, cutoff: i64) -> Result<Vec<(String, u64)>, FileError> {
         let mut garbage = Vec::new();
-        for directory in 0..=u8::MAX {
-            let directory = format!("data/{directory:02x}");
+        for directory in directories_of_data() {
             for entry in self.depot.list(&directory)? {
                 let name =
                     name_of(&entry).and_then(|file| StorageName::from_text(&directory[5..], file));
@@ -300,12 +304,23 @@ impl Cleaning<'_> {
     }
 }
 
+/// Removes files that killed runs have left unfinished.
+fn sweep(depot: &Depot<'_>) -> Result<(), FileError> {
+    ["", "tree", "keys", "writers"].into_iter().try_for_each(|it| depot.sweep(it))?;
+    directories_of_data().try_for_each(|directory| depot.sweep(&directory))
+}
+
+/// The directories that `data/` may have.
+fn directories_of_data() -> impl Iterator<Item = String> {
+    (0..=u8::MAX).map(|directory| format!("data/{directory:02x}"))
+}
+
 fn name_of(entry: &Entry) -> Option<&str> {
     Path::new(entry.name.path()).file_name()?.to_str()
 }
 
-/// The system's message for a full disk.
-const FULL: &str = "No space left";
+/// The system's messages for a full disk.
+const FULL: [&str; 2] = ["No space left", "quota exceeded"];
 
 /// Files that are younger are spared, in seconds.
 const DAY: i64 = 24 * 60 * 60;

@@ -1,0 +1,52 @@
+//! Sealed trees on a disk that is full, or may not be written to.
+
+mod common;
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use common::Fixture;
+
+/// Runs lines of a shell where `disk` is a file system of 2 MiB in memory. Nobody else sees it.
+fn on_small_disk(lines: &str) -> Option<String> {
+    let fixture = Fixture::new();
+    sleep(Duration::from_millis(60));
+    let mount = "mkdir -p disk && mount -t tmpfs -o size=2M none disk";
+    if fixture.shell(&format!("unshare -rm sh -c '{mount}'")).status != Some(0) {
+        evener_core::skipped!("a full disk: no file system can be mounted here");
+        return None;
+    }
+    let ended = fixture.shell(&format!("unshare -rm sh -ec '{mount}; exec 1>&2; {lines}'"));
+    assert_eq!(ended.status, Some(0), "{ended:?}");
+    Some(ended.messages)
+}
+
+/// A tree of two generations of which the first has files of its own, all of them old, on a disk
+/// without a free byte.
+const FULL: &str = "seal=\"$evener encrypt -q --sealed -k my.key tree disk/sealed\"; $seal; \
+                    head -c 300000 /dev/urandom >tree/one; sleep 0.1; $seal; rm tree/one; sleep 0.1; $seal; \
+                    find disk/sealed/data -type f -exec touch -d \"3 days ago\" {} +; \
+                    head -c 3M /dev/zero >disk/filler || :; ";
+
+#[test]
+fn cleaning_a_full_disk_says_what_it_needs() {
+    let lines = "$evener clean --keep 1 -k my.key disk/sealed && exit 1; \
+                 for number in 1 2 3; do $evener verify -q -k my.key --generation $number disk/sealed; done; \
+                 truncate -s -16K disk/filler; \
+                 $evener clean --keep 1 -k my.key disk/sealed; $evener verify -q -k my.key disk/sealed";
+    let Some(told) = on_small_disk(&format!("{FULL}{lines}")) else { return };
+    assert!(told.contains("No space left on device; cleaning writes a new root before"), "{told}");
+    assert!(told.contains("make 16 KiB of room on this disk"), "{told}");
+    assert!(told.contains("removed 2 generations"), "{told}");
+}
+
+#[test]
+fn a_disk_that_takes_nothing_is_told_in_a_line() {
+    let lines = "for number in $(seq 50); do head -c 5000 /dev/urandom >tree/$number; done; \
+                 $seal && exit 1; truncate -s 0 disk/filler; $seal; \
+                 $evener verify -q -k my.key disk/sealed";
+    let Some(told) = on_small_disk(&format!("{FULL}{lines}")) else { return };
+    let lines: Vec<_> = told.lines().filter(|line| line.starts_with("evener:")).collect();
+    assert_eq!(lines.len(), 1, "{told}");
+    assert!(lines[0].contains("No space left on device"), "{told}");
+}
