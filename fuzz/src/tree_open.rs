@@ -77,8 +77,8 @@ impl Forge {
             revoked: Vec::new(),
             border: Border([0; 16]),
             padding: None,
-            entries: 5,
-            bytes: 3,
+            entries: 6,
+            bytes: 6,
             nodes: vec![node],
         };
         let claim = Claim {
