@@ -7,9 +7,10 @@ use super::index_writer::IndexDone;
 use super::keys::Keys;
 use super::known::Known;
 use super::own::Own;
-use super::roots::{Generation, Pin, RootDigest, Roots, Step, missing, root_path};
+use super::roots::{Generation, Pin, RootDigest, Roots, Step, root_path};
 use super::state::{State, StateReader, Written};
 use super::succession::{NewRoot, Signing, now};
+use super::trust::missing;
 use super::writer::Writer;
 use crate::{Fault, FileError};
 

@@ -4,8 +4,9 @@ use evener_format::index::TreeId;
 
 use super::base::says_nothing;
 use super::depot::refused;
-use super::roots::{Generation, Pin, RootDigest, Roots, Trust, check_signer, same};
+use super::roots::{Generation, Pin, RootDigest, Roots, same};
 use super::state::State;
+use super::trust::{Trust, check_signer};
 use super::writer::SealedOptions;
 use crate::FileError;
 

@@ -9,7 +9,8 @@ use std::{iter, thread};
 use evener_core::IgnorePoison;
 use evener_format::index::{Content, Kind};
 
-use super::origin::{COMMITMENT_AT, Order, SealedBlob, fault_of};
+use super::blob::{COMMITMENT_AT, SealedBlob};
+use super::origin::{Order, fault_of};
 use super::reader::{GenerationInfo, any_ring, snapshot, wanted};
 use super::snapshot::Snapshot;
 use super::writer::SealedOptions;

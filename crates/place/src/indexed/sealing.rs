@@ -11,10 +11,11 @@ use evener_format::index::{
 use evener_pipeline::Worker;
 
 use super::assembler::{Assembler, Line, Slot};
+use super::blob::SealedBlob;
 use super::depot::{Depot, name_of};
 use super::hash::{Part, TreeHash};
 use super::index_writer::Names;
-use super::origin::{Recipes, SealedBlob};
+use super::origin::Recipes;
 use super::own::Own;
 use super::snapshot::Snapshot;
 use crate::Fault;

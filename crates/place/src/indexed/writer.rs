@@ -17,9 +17,10 @@ use super::marker;
 use super::own::{NewKey, retired};
 use super::plain::Plain;
 use super::reader::{At, snapshot};
-use super::roots::{Pin, RootDigest, Trust};
+use super::roots::{Pin, RootDigest};
 use super::state::State;
 use super::succession::{Signer, Signing};
+use super::trust::Trust;
 use crate::place::{Entry, Kind, Origin, Store};
 use crate::temporary::is_temporary_name;
 use crate::{
