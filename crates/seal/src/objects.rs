@@ -104,13 +104,18 @@ pub trait Objects: Sync + Sized {
     fn again(&self, item: &Self::Item, error: &FileError) -> Option<Self::Item>;
 
     /// An item that was begun, for another worker after an engine has failed.
-    fn returned(item: Self::Item) -> Self::Item;
+    fn returned(item: Self::Item) -> Self::Item {
+        item
+    }
 
     /// Records an object that was not done.
     fn failed(&self, group: &Self::Group, item: &Self::Item, error: FileError);
 
     /// Names the output at which writing failed.
-    fn at_output(&self, group: &Self::Group, item: &Self::Item, error: FileError) -> FileError;
+    fn at_output(&self, group: &Self::Group, item: &Self::Item, error: FileError) -> FileError {
+        let _ = (group, item);
+        error
+    }
 
     /// The name under which an object is reported.
     fn path(group: &Self::Group, item: &Self::Item) -> PathBuf;

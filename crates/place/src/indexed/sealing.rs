@@ -19,7 +19,10 @@ use super::origin::Recipes;
 use super::own::Own;
 use super::snapshot::Snapshot;
 use crate::Fault;
-use crate::place::{Assembly, Entry, Metadata, NewObject, Origin, Reading, Store};
+use crate::place::{
+    Assembly, Entry, MOST_REPEATS, Metadata, NewObject, Origin, Reading, Store, may_repeat,
+    write_to,
+};
 use crate::random_access::RandomAccess;
 use crate::record::Record;
 use crate::{Control, FileError, KeyRing};
@@ -179,15 +182,7 @@ impl Draft for Writing {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), FileError> {
-        let mut state = self.state.lock().ignore_poison();
-        let written = match &mut *state {
-            Ok(captured) => captured.write(bytes, offset),
-            Err(fault) => Err(fault.clone()),
-        };
-        if let Err(fault) = &written {
-            *state = Err(fault.clone());
-        }
-        Ok(written?)
+        write_to(&self.state, |captured| captured.write(bytes, offset))
     }
 }
 
@@ -329,13 +324,8 @@ impl Objects for Sealing<'_> {
     }
 
     fn again(&self, item: &Item, error: &FileError) -> Option<Item> {
-        let has_changed = *error == FileError::Place(Fault::Changed);
-        let may = has_changed && item.changes < MOST_REPEATS && !self.control.is_stopped();
-        may.then(|| Item { changes: item.changes + 1, ..item.clone() })
-    }
-
-    fn returned(item: Item) -> Item {
-        item
+        may_repeat(error, item.changes, self.control)
+            .then(|| Item { changes: item.changes + 1, ..item.clone() })
     }
 
     fn failed(&self, (): &(), item: &Item, error: FileError) {
@@ -348,17 +338,10 @@ impl Objects for Sealing<'_> {
         }
     }
 
-    fn at_output(&self, (): &(), _: &Item, error: FileError) -> FileError {
-        error
-    }
-
     fn path((): &(), item: &Item) -> PathBuf {
         item.entry.name.path().to_owned()
     }
 }
-
-/// How many times a file that changed while it was read is read again.
-const MOST_REPEATS: u32 = 3;
 
 const NOT_HASHED: &str = "not all of it was hashed";
 

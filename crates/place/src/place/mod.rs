@@ -20,9 +20,9 @@ pub(crate) use entry::time;
 pub use entry::{Entry, Kind, Metadata, NewObject, Stamp};
 pub use local::Local;
 pub use memory::{Content, Memory};
-pub(crate) use parts::Assembly;
-pub(crate) use transfer::seats_for;
+pub(crate) use parts::{Assembly, write_to};
 pub use transfer::transfer;
+pub(crate) use transfer::{MOST_REPEATS, may_repeat, seats_for};
 
 use std::path::Path;
 

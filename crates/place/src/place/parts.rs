@@ -1,10 +1,12 @@
 //! Puts results that come in any order into the parts of a store.
 
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 
-use evener_core::WipedBuffer;
+use evener_core::{IgnorePoison, WipedBuffer};
 
 use super::{Draft, Fault};
+use crate::FileError;
 
 /// A draft that takes any bytes in any order, for any store.
 pub(crate) struct Assembly {
@@ -23,6 +25,22 @@ struct Parts {
     filled: usize,
     /// Results that came before those in front of them, by their offsets.
     early: BTreeMap<u64, WipedBuffer>,
+}
+
+/// Writes to a draft. Of one that fails, only the reason is left, which later writes return.
+pub(crate) fn write_to<D>(
+    draft: &Mutex<Result<D, Fault>>,
+    write: impl FnOnce(&mut D) -> Result<(), Fault>,
+) -> Result<(), FileError> {
+    let mut draft = draft.lock().ignore_poison();
+    let written = match &mut *draft {
+        Ok(open) => write(open),
+        Err(fault) => Err(fault.clone()),
+    };
+    if let Err(fault) = &written {
+        *draft = Err(fault.clone());
+    }
+    Ok(written?)
 }
 
 impl Assembly {

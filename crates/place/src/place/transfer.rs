@@ -8,7 +8,7 @@ use evener_core::{Engine, IgnorePoison};
 use evener_format::Layout;
 use evener_pipeline::{PolicyName, Worker};
 
-use super::parts::Assembly;
+use super::parts::{Assembly, write_to};
 use super::structure::Structure;
 use super::{Abilities, Entry, Fault, Metadata, Name, Origin, Reading, Store};
 use crate::record::Record;
@@ -130,6 +130,12 @@ pub(crate) fn seats_for(able: &[Arc<dyn Engine>], requests: usize) -> Vec<Arc<dy
         able.iter().filter(|engine| engine.description().kind == evener_core::Kind::Cpu).cycle();
     let more = requests.saturating_sub(able.len());
     able.iter().chain(computing.take(more)).cloned().collect()
+}
+
+/// Returns whether an object that has changed so many times while it was read is read again.
+pub(crate) fn may_repeat(error: &FileError, changes: u32, control: &Control) -> bool {
+    let has_changed = *error == FileError::Place(Fault::Changed);
+    has_changed && changes < MOST_REPEATS && !control.is_stopped()
 }
 
 /// Half of the memory is for short objects. A quarter is for the parts of long ones, and a quarter
@@ -297,15 +303,7 @@ impl Draft for Writing {
         if bytes.is_empty() && offset > 0 {
             return Ok(());
         }
-        let mut assembly = self.assembly.lock().ignore_poison();
-        let written = match &mut *assembly {
-            Ok(open) => open.write_at(bytes, offset),
-            Err(fault) => Err(fault.clone()),
-        };
-        if let Err(fault) = &written {
-            *assembly = Err(fault.clone());
-        }
-        Ok(written?)
+        write_to(&self.assembly, |open| open.write_at(bytes, offset))
     }
 }
 
@@ -388,21 +386,12 @@ impl Objects for Transfer<'_> {
     }
 
     fn again(&self, item: &Item, error: &FileError) -> Option<Item> {
-        let has_changed = *error == FileError::Place(Fault::Changed);
-        let may = has_changed && item.changes < MOST_REPEATS && !self.control.is_stopped();
-        may.then(|| Item { changes: item.changes + 1, ..item.clone() })
-    }
-
-    fn returned(item: Item) -> Item {
-        item
+        may_repeat(error, item.changes, self.control)
+            .then(|| Item { changes: item.changes + 1, ..item.clone() })
     }
 
     fn failed(&self, (): &(), item: &Item, error: FileError) {
         self.record.failed_file(item.entry.name.path(), error);
-    }
-
-    fn at_output(&self, (): &(), _: &Item, error: FileError) -> FileError {
-        error
     }
 
     fn path((): &(), item: &Item) -> PathBuf {
@@ -420,4 +409,4 @@ const BATCH: usize = 32;
 const SEEN_AT_ONCE: usize = 1024;
 
 /// How many times an object that changed while it was read is read again.
-const MOST_REPEATS: u32 = 3;
+pub(crate) const MOST_REPEATS: u32 = 3;
