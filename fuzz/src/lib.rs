@@ -16,6 +16,9 @@ mod gate_file;
 mod keys;
 mod lanes;
 mod memory_file;
+#[allow(unreachable_pub, reason = "the tests of another crate use it too")]
+#[path = "../../crates/place/tests/common/parts.rs"]
+mod parts;
 mod readers;
 mod settings;
 mod signing;

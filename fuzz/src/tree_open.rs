@@ -5,14 +5,14 @@ use std::sync::OnceLock;
 
 use evener_core::Key;
 use evener_format::index::{
-    BlockWriter, Body, Border, Claim, Content, Entry, EntryPath, Kind, NodeWriter, Purpose,
-    Reference, Root, RootFile, StorageName, TreeId, TreeKeys, commitment_of,
+    BlockWriter, Entry, Kind, NodeWriter, Purpose, Reference, Root, RootFile, StorageName, TreeId,
+    TreeKeys,
 };
 use evener_place::indexed::{self, Keychain, SealedOptions};
-use evener_place::{
-    KeyRing, Memory, Name, Operation, Report, RunSettings, TransferOptions, buffer,
-};
+use evener_place::{Memory, Name, Operation, Report, RunSettings, TransferOptions};
 use sha2::{Digest, Sha256};
+
+use crate::parts;
 
 /// The first byte chooses the plaintext of a block, a node or a root; the others change it, three
 /// bytes for each byte: where, and what is added there, or at the end where it is cut. All is sealed
@@ -69,28 +69,9 @@ impl Forge {
         node.push(&self.reference(&tree, Purpose::Block, 1, &block));
         let node = changed(1, node.finish(None));
         let node = self.reference(&tree, Purpose::Node, 2, &node);
-        let mut body = Body {
-            tree: self.keys.tree(),
-            claim: [0; 32],
-            time: 0,
-            signers: Vec::new(),
-            revoked: Vec::new(),
-            border: Border([0; 16]),
-            padding: None,
-            entries: 6,
-            bytes: 6,
-            nodes: vec![node],
-        };
-        let claim = Claim {
-            key: self.keys.commitment().id(),
-            number: 1,
-            before: None,
-            skipped: Vec::new(),
-            cutoff: 0,
-            kept: None,
-            retired: Vec::new(),
-            policy: body.policy(),
-        };
+        let mut body = parts::body(&self.keys, vec![node], (6, 6));
+        let mut claim = parts::claim(&self.keys, 1, None);
+        claim.policy = body.policy();
         body.claim = Sha256::digest(claim.bytes()).into();
         let root = Root::write(&body.bytes(), &[], None).expect("it is short");
         let sealed = self.seal(Purpose::Root, &changed(2, root));
@@ -102,17 +83,7 @@ impl Forge {
     fn entries(&self, tree: &Memory) -> Vec<(&'static [u8], Entry)> {
         let sealed = self.seal(Purpose::Data, b"abc");
         let file = |number: u8| {
-            Kind::File(Content {
-                size: 3,
-                name: put(tree, number, &sealed),
-                offset: 0,
-                length: sealed.len() as u64,
-                commitment: commitment_of(&sealed).expect("it has a header"),
-                tag: *sealed.last_chunk().expect("it has a tag"),
-                key: self.keys.commitment(),
-                generation: 1,
-                hash: None,
-            })
+            Kind::File(parts::content(&self.keys, 3, put(tree, number, &sealed), &sealed))
         };
         let entry = |name: &[u8], kind| Entry {
             name: name.to_vec(),
@@ -134,22 +105,11 @@ impl Forge {
 
     fn reference(&self, tree: &Memory, purpose: Purpose, number: u8, plain: &[u8]) -> Reference {
         let sealed = self.seal(purpose, plain);
-        Reference {
-            first: EntryPath::of(b""),
-            name: put(tree, number, &sealed),
-            length: sealed.len() as u64,
-            digest: Sha256::digest(&sealed).into(),
-            key: self.keys.commitment(),
-            generation: 1,
-        }
+        parts::reference(&self.keys, b"", put(tree, number, &sealed), &sealed)
     }
 
     fn seal(&self, purpose: Purpose, plain: &[u8]) -> Vec<u8> {
-        let ring = KeyRing::new(self.keys.recipe(purpose, 1).expect("a recipe"));
-        let length = buffer::sealed_length(&ring, plain.len() as u64).expect("it is short");
-        let mut sealed = vec![0; length as usize];
-        buffer::seal(&ring, plain, &mut sealed, run()).expect("it is sealed");
-        sealed
+        parts::seal(&self.keys, (purpose, 1), plain, run())
     }
 }
 

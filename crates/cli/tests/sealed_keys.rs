@@ -59,6 +59,20 @@ fn a_passphrase_does_not_give_way_to_recipients() {
 }
 
 #[test]
+fn generations_of_a_passphrase_share_a_key() {
+    let fixture = Fixture::new();
+    fixture.secret("passphrase", "correct horse battery staple\n");
+    let passphrase = ["encrypt", "-q", "--sealed", "--passphrase-file", "passphrase"];
+    for content in ["one", "other", "third"] {
+        change(&fixture, content);
+        fixture.expect(0, &[&passphrase[..], &["tree", "sealed"]].concat());
+    }
+    assert_eq!(fixture.names("sealed/tree").len(), 3);
+    assert_eq!(fixture.names("sealed/keys").len(), 1);
+    fixture.expect(0, &["verify", "--passphrase-file", "passphrase", "sealed"]);
+}
+
+#[test]
 fn a_key_does_not_give_way_to_recipients() {
     let fixture = Fixture::new();
     fixture.expect(0, &["encrypt", "-q", "--sealed", "-k", "my.key", "tree", "sealed"]);

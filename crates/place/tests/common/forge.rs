@@ -6,14 +6,15 @@ use std::path::PathBuf;
 
 use evener_core::{Direction, Job, Key, SessionRequest};
 use evener_format::index::{
-    Block, BlockWriter, Body, Border, Claim, Content, Entry, EntryPath, Kind, Node, NodeWriter,
-    Purpose, Reference, Root, RootFile, StorageName, TreeId, TreeKeys, commitment_of,
+    Block, BlockWriter, Body, Claim, Content, Entry, EntryPath, Kind, Node, NodeWriter, Purpose,
+    Reference, Root, RootFile, StorageName, TreeId, TreeKeys,
 };
 use evener_format::{ChunkIv, Layout};
 use evener_keys::signing::OwnKey;
 use evener_place::{KeyRing, buffer};
 use sha2::{Digest, Sha256};
 
+use super::parts;
 use super::sealed::Scene;
 
 /// Makes and reads files of a scene's tree.
@@ -41,11 +42,7 @@ impl<'a> Forge<'a> {
     }
 
     pub fn seal(&self, purpose: Purpose, generation: u64, plain: &[u8]) -> Vec<u8> {
-        let ring = KeyRing::new(self.keys.recipe(purpose, generation).unwrap());
-        let length = buffer::sealed_length(&ring, plain.len() as u64).unwrap();
-        let mut sealed = vec![0; length as usize];
-        buffer::seal(&ring, plain, &mut sealed, &self.scene.run.run).unwrap();
-        sealed
+        parts::seal(&self.keys, (purpose, generation), plain, &self.scene.run.run)
     }
 
     pub fn open(&self, purpose: Purpose, generation: u64, sealed: &[u8]) -> Vec<u8> {
@@ -82,14 +79,7 @@ impl<'a> Forge<'a> {
 
     /// A reference to a new file with these bytes.
     pub fn stored_part(&self, first: &[u8], sealed: &[u8]) -> Reference {
-        Reference {
-            first: EntryPath::of(first),
-            name: self.store(sealed),
-            length: sealed.len() as u64,
-            digest: Sha256::digest(sealed).into(),
-            key: self.keys.commitment(),
-            generation: 1,
-        }
+        parts::reference(&self.keys, first, self.store(sealed), sealed)
     }
 
     /// A sealed file.
@@ -99,17 +89,7 @@ impl<'a> Forge<'a> {
 
     /// The content that a new file with these bytes seems to have.
     pub fn stored_content(&self, size: u64, sealed: &[u8]) -> Content {
-        Content {
-            size,
-            name: self.store(sealed),
-            offset: 0,
-            length: sealed.len() as u64,
-            commitment: commitment_of(sealed).unwrap(),
-            tag: *sealed.last_chunk().unwrap(),
-            key: self.keys.commitment(),
-            generation: 1,
-            hash: None,
-        }
+        parts::content(&self.keys, size, self.store(sealed), sealed)
     }
 
     /// The numbers of entries and of bytes in these nodes; `None` if not all can be read.
@@ -149,29 +129,9 @@ impl<'a> Forge<'a> {
             let before = fs::read(self.root_path(number - 1)).unwrap();
             Sha256::digest(before).into()
         });
-        let (entries, bytes) = self.total(&nodes).unwrap_or((3, 3));
-        let mut body = Body {
-            tree: self.keys.tree(),
-            claim: [0; 32],
-            time: 0,
-            signers: Vec::new(),
-            revoked: Vec::new(),
-            border: Border([0; 16]),
-            padding: None,
-            entries,
-            bytes,
-            nodes,
-        };
-        let mut claim = Claim {
-            key: self.keys.commitment().id(),
-            number,
-            before,
-            skipped: Vec::new(),
-            cutoff: 0,
-            kept: None,
-            retired: Vec::new(),
-            policy: [0; 32],
-        };
+        let total = self.total(&nodes).unwrap_or((3, 3));
+        let mut body = parts::body(&self.keys, nodes, total);
+        let mut claim = parts::claim(&self.keys, number, before);
         change(&mut claim, &mut body);
         fs::write(self.root_path(number), self.root(claim, body, signer)).unwrap();
     }

@@ -6,6 +6,7 @@ pub mod child;
 pub mod forge;
 pub mod late;
 pub mod meddler;
+pub mod parts;
 pub mod scene;
 pub mod sealed;
 pub mod slow;
