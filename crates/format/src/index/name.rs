@@ -38,11 +38,15 @@ impl StorageName {
             if at == 1 {
                 path.push('/');
             }
-            let digits = [byte >> 4, byte & 15].map(usize::from);
-            path.extend(digits.map(|digit| char::from(b"0123456789abcdef"[digit])));
+            path.push(digit(byte >> 4));
+            path.push(digit(byte & 15));
         }
         path
     }
+}
+
+fn digit(value: u8) -> char {
+    char::from(b"0123456789abcdef"[usize::from(value)])
 }
 
 impl fmt::Display for StorageName {

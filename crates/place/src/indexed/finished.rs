@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use evener_format::index::{Block, BlockWriter, EntryPath, Kind};
+use evener_format::index::{Block, BlockWriter, EntryPath};
 
 use super::assembler::Line;
 use super::old::OldLine;
@@ -19,8 +19,6 @@ pub(super) struct Finished {
     path: PathBuf,
     file: Option<File>,
     waiting: Vec<Line>,
-    /// The bytes of those that wait.
-    bytes: u64,
     /// When some were last written.
     since: Instant,
 }
@@ -29,21 +27,18 @@ impl Finished {
     /// Those of the run whose state has this path. Nothing is made before there are some.
     pub(super) fn of(state: &Path) -> Finished {
         let (waiting, since) = (Vec::new(), Instant::now());
-        Finished { path: path_of(state), file: None, waiting, bytes: 0, since }
+        Finished { path: path_of(state), file: None, waiting, since }
     }
 
     /// Takes a file. Returns true when it is time to write.
     pub(super) fn push(&mut self, line: &Line) -> bool {
-        if let Kind::File(content) = &line.entry.kind {
-            self.bytes = self.bytes.saturating_add(content.length);
-        }
         self.waiting.push(line.clone());
-        self.bytes >= MOST_BYTES || self.since.elapsed() >= MOST_TIME
+        self.since.elapsed() >= MOST_TIME
     }
 
     /// Writes those that wait, without those that are `elsewhere`.
     pub(super) fn write(&mut self, elsewhere: impl Fn(&EntryPath) -> bool) -> io::Result<()> {
-        (self.bytes, self.since) = (0, Instant::now());
+        self.since = Instant::now();
         let waiting = std::mem::take(&mut self.waiting).into_iter();
         let mut lines: Vec<_> = waiting.map(|line| (line.entry_path(), line)).collect();
         lines.retain(|(path, _)| !elsewhere(path));
@@ -127,11 +122,10 @@ fn path_of(state: &Path) -> PathBuf {
 }
 
 const MOST_TIME: Duration = Duration::from_secs(1);
-const MOST_BYTES: u64 = 64 << 20;
 
 #[cfg(test)]
 mod tests {
-    use evener_format::index::{Content, Entry};
+    use evener_format::index::{Content, Entry, Kind};
 
     use super::super::sealing::no_content;
     use super::*;

@@ -158,6 +158,24 @@ impl Local {
         let root = self.root(rules)?;
         let nearest = self.open.lock().ignore_poison().last_on_way(path, by);
         let (above, mut at) = nearest.unwrap_or_else(|| (Path::new(""), root.clone()));
+        if above.as_os_str() != path.as_os_str() {
+            at = self.walk_down(above, at, path, rules, by)?;
+        }
+        if rules.is_some() {
+            self.note_written(&at);
+        }
+        Ok(at)
+    }
+
+    /// Opens or makes the directories from an open one to a path.
+    fn walk_down(
+        &self,
+        above: &Path,
+        mut at: Arc<Made>,
+        path: &Path,
+        rules: Option<&Rules>,
+        by: Use,
+    ) -> Result<Arc<Made>, FileError> {
         let (mut below, way) = (above.to_owned(), path.strip_prefix(above).unwrap_or(path));
         let mut left = way.iter().count();
         for name in way {
@@ -165,9 +183,6 @@ impl Local {
             at = Arc::new(self.step(&at, name, &below, rules)?);
             left -= 1;
             self.open.lock().ignore_poison().keep(&below, &at, left, by);
-        }
-        if rules.is_some() {
-            self.note_written(&at);
         }
         Ok(at)
     }
