@@ -334,9 +334,8 @@ impl LastSteps {
         if let Some((fingerprint, place, audience)) = &self.new
             && let Ok(place) = place.canonical()
         {
-            pins.remove(*fingerprint);
             let pin = Pin { audience: audience.clone(), place };
-            // Without a pin, a later run makes a key of its own, and says so.
+            // With the earlier pin, a later run makes a key of its own, and says so.
             let _ = pins.add(*fingerprint, &pin);
         }
         stay

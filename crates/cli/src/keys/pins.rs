@@ -84,16 +84,19 @@ impl Pins {
         Pin::parse(&text)
     }
 
-    /// Pins a wrapped key.
+    /// Pins a wrapped key, also in the place of an earlier pin: at every moment it has one of the two.
     pub(super) fn add(&self, fingerprint: Fingerprint, pin: &Pin) -> io::Result<()> {
         if let Some(directory) = &self.0 {
             DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         }
         let directory = self.open()?;
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let name = fingerprint.to_string();
+        let draft = format!("{name}.{}", std::process::id());
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW;
         let mode = Mode::RUSR | Mode::WUSR;
-        let file = rustix::fs::openat(&directory, fingerprint.to_string(), flags, mode)?;
-        File::from(file).write_all(&pin.to_text())
+        let file = rustix::fs::openat(&directory, &draft, flags | OFlags::CLOEXEC, mode)?;
+        File::from(file).write_all(&pin.to_text())?;
+        Ok(rustix::fs::renameat(&directory, &draft, &directory, name)?)
     }
 
     pub(super) fn remove(&self, fingerprint: Fingerprint) {
@@ -145,8 +148,31 @@ const LONGEST: u64 = 1 << 16;
 mod tests {
     use std::fs;
     use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::thread;
 
     use super::*;
+
+    /// A run may be killed at any moment.
+    #[test]
+    fn a_pin_that_is_replaced_is_always_there() {
+        let home = tempfile::tempdir().unwrap();
+        let pins = Pins(Some(home.path().join("keys")));
+        let key = Fingerprint::of(b"key");
+        let pin = |number: u32| Pin { audience: format!("us-{number}"), place: "/key".into() };
+        pins.add(key, &pin(0)).unwrap();
+        thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                for number in 1..=2_000 {
+                    pins.add(key, &pin(number)).unwrap();
+                }
+            });
+            while !writer.is_finished() {
+                assert!(pins.find(key).is_some());
+            }
+        });
+        assert_eq!(pins.find(key), Some(pin(2_000)));
+        assert_eq!(fs::read_dir(home.path().join("keys")).unwrap().count(), 1);
+    }
 
     #[test]
     fn what_others_could_have_pinned_does_not_count() {
