@@ -68,6 +68,36 @@ fn nothing_else_takes_the_place_of_a_tree_that_was_seen() {
     assert!(told.contains("--allow-rollback is for sealed trees"), "{told}");
 }
 
+/// A path below the tree is one of the tree, also by another name of it.
+#[test]
+fn a_path_below_a_tree_that_is_gone_is_refused() {
+    let fixture = sealed();
+    fixture.expect(0, &["encrypt", "-q", "-k", "my.key", "tree", "plain"]);
+    symlink(fixture.path(""), fixture.path("link")).unwrap();
+    fs::rename(fixture.path("sealed"), fixture.path("away")).unwrap();
+    fs::rename(fixture.path("plain"), fixture.path("sealed")).unwrap();
+    let commands: [&[&str]; 8] = [
+        &["decrypt", "-k", "my.key", "sealed/one.enc", "out"],
+        &["decrypt", "-k", "my.key", "sealed/deep/two.enc", "out"],
+        &["decrypt", "-k", "my.key", "link/sealed/deep", "out"],
+        &["decrypt", "-k", "my.key", "sealed/deep/two.enc", "sealed/one.enc", "out/"],
+        &["verify", "-k", "my.key", "tree/../sealed/deep"],
+        &["list", "sealed/deep"],
+        &["cat", "-k", "my.key", "sealed/one.enc"],
+        &["encrypt", "-k", "my.key", "tree/one", "sealed/new"],
+    ];
+    for command in commands {
+        let told = fixture.expect(2, command).messages;
+        assert!(told.contains("sealed: this machine has seen the sealed tree"), "{told}");
+        assert!(!fixture.path("out").exists() && !fixture.path("sealed/new").exists());
+    }
+    // What is beside it is not, and neither is a path below a tree that is there.
+    fixture.expect(0, &["encrypt", "-q", "-k", "my.key", "tree", "plain"]);
+    fixture.expect(0, &["verify", "-k", "my.key", "plain/one.enc"]);
+    fixture.expect(0, &["verify", "-k", "my.key", "--allow-rollback", "sealed/one.enc"]);
+    fixture.expect(0, &["verify", "-k", "my.key", "sealed/one.enc"]);
+}
+
 #[test]
 fn a_link_in_its_place_is_no_new_place() {
     let fixture = sealed();

@@ -9,6 +9,7 @@ use evener_place::{
 };
 use evener_place::{Origin, Store, transfer};
 
+use crate::sealed_trees::{SealedOptions, refuse_gone_at};
 use crate::seated::Seated;
 use crate::{Evener, Options};
 
@@ -54,8 +55,9 @@ impl Evener {
     /// # Errors
     /// [`OperationError::Incomplete`] when files failed: all other files are done, and its report
     /// lists the failed ones. [`OperationError::NotBegun`] when the operation could not begin: the
-    /// source does not exist, the target can't be made or is inside the source, or no selected
-    /// engine has the cipher.
+    /// source does not exist, the target can't be made or is inside the source, no selected engine has
+    /// the cipher, or the encrypted side was a sealed tree
+    /// ([`refuse_gone_at`](crate::sealed_trees::refuse_gone_at)).
     pub fn process(
         &self,
         operation: Operation,
@@ -63,6 +65,8 @@ impl Evener {
         target: Option<&Path>,
     ) -> Result<Report, OperationError> {
         let source = source.as_ref();
+        let encrypted = if operation == Operation::Encrypt { target } else { Some(source) };
+        encrypted.map(refuse_gone).transpose()?;
         let Seated { options, notice } =
             self.seated(operation).map_err(|error| cannot_begin(source, error))?;
         noticed(process(operation, &self.keys, source, target, &options.run, &options.tree), notice)
@@ -71,8 +75,9 @@ impl Evener {
     /// Lists the encrypted files of a tree, or one, with their formats and sizes.
     ///
     /// # Errors
-    /// When `path` does not exist, or is neither a file nor a tree.
+    /// When `path` does not exist, is neither a file nor a tree, or was a sealed tree.
     pub fn list(&self, path: impl AsRef<Path>) -> Result<Listing, Failure> {
+        refuse_gone(path.as_ref())?;
         list(path.as_ref(), Some(&self.keys), &self.settings.options.tree)
     }
 
@@ -144,7 +149,7 @@ impl Evener {
     ///
     /// # Errors
     /// [`OperationError::Incomplete`] when files failed, which are as they were; all others are done.
-    /// [`OperationError::NotBegun`] when it could not begin.
+    /// [`OperationError::NotBegun`] when it could not begin, also where a sealed tree was.
     pub fn rekey(
         &self,
         path: impl AsRef<Path>,
@@ -152,6 +157,7 @@ impl Evener {
         options: &RekeyOptions,
     ) -> Result<Report, OperationError> {
         let path = path.as_ref();
+        refuse_gone(path)?;
         let Seated { options: Options { run, .. }, notice } =
             self.seated(Operation::Encrypt).map_err(|error| cannot_begin(path, error))?;
         noticed(rekey(path, old, &self.keys, &run, options), notice)
@@ -243,6 +249,10 @@ fn noticed(
     let mut report = result.or_else(OperationError::into_report)?;
     report.notices.extend(notice);
     report.into_result()
+}
+
+fn refuse_gone(path: &Path) -> Result<bool, Failure> {
+    refuse_gone_at(path, &SealedOptions::default())
 }
 
 pub(crate) fn cannot_begin(path: &Path, error: FileError) -> Failure {

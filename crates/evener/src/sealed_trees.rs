@@ -1,10 +1,13 @@
 //! Sealed trees: sources behind an encrypted index, in generations. docs/design/formats.md has the format.
 
+use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::{env, fs, io};
 
 use evener_core::Key;
+use evener_keys::Fingerprint;
+use evener_keys::age::Recipient;
 use evener_keys::signing::PublicKey;
 use evener_place::indexed;
 use evener_place::{
@@ -35,17 +38,25 @@ pub fn state_directory(name: &str) -> Option<PathBuf> {
 /// The name of a tree's place in [`SealedOptions::state`], as the program has it: its path without
 /// links. The tree may be absent.
 pub fn state_name(tree: &Path) -> String {
+    text_of(&without_links(tree))
+}
+
+fn without_links(tree: &Path) -> PathBuf {
     let path = fs::canonicalize(tree).or_else(|_| {
         let above = tree.parent().filter(|above| !above.as_os_str().is_empty());
         let above = fs::canonicalize(above.unwrap_or(Path::new(".")))?;
         Ok::<_, io::Error>(above.join(tree.file_name().unwrap_or_default()))
     });
-    text_of(&path.unwrap_or_else(|_| tree.to_owned()))
+    path.unwrap_or_else(|_| tree.to_owned())
 }
 
 /// The other name of a tree's place, [`SealedOptions::alias`], as the program has it: its absolute
 /// path as it was typed, without `.` and `..`, but with links.
 pub fn typed_name(tree: &Path) -> String {
+    text_of(&as_typed(tree))
+}
+
+fn as_typed(tree: &Path) -> PathBuf {
     let mut path = PathBuf::new();
     for part in std::path::absolute(tree).unwrap_or_else(|_| tree.to_owned()).components() {
         match part {
@@ -53,7 +64,7 @@ pub fn typed_name(tree: &Path) -> String {
             part => path.push(part),
         }
     }
-    text_of(&path)
+    path
 }
 
 /// Options with this user's state of a tree.
@@ -63,6 +74,41 @@ pub fn remembered(tree: &Path) -> SealedOptions {
         alias: Some(typed_name(tree)),
         ..SealedOptions::default()
     }
+}
+
+/// Refuses a path if this user has seen a sealed tree there, or in a directory above it, that is gone.
+/// With [`Trust::rollback`], such a tree is forgotten, and the result is true. Of the options, the trust
+/// and [`SealedOptions::on_accepted`] count. [`Evener::process`], [`Evener::rekey`] and
+/// [`Evener::list`] call it for the encrypted side.
+///
+/// # Errors
+/// When a tree is gone, or the state can't be read.
+pub fn refuse_gone_at(path: &Path, options: &SealedOptions) -> Result<bool, Failure> {
+    let all = state_directory("trees").filter(|all| all.is_dir());
+    let Some(all) = all else { return Ok(false) };
+    let (real, typed) = (without_links(path), as_typed(path));
+    let mut is_forgotten = false;
+    for place in real.ancestors().chain(typed.ancestors()).collect::<BTreeSet<_>>() {
+        let state = Some((all.clone(), text_of(place)));
+        let known = SealedOptions { state, alias: None, ..options.clone() };
+        let strict = SealedOptions { trust: Trust::default(), ..known.clone() };
+        // A path that was never a tree's costs no look at it.
+        if refuse_gone(&strict).is_err() && !place.join(MARKER).is_file() {
+            let shown = if place == real || place == typed { path } else { place };
+            is_forgotten |= refuse_gone(&known).map_err(at(Some(shown)))?;
+        }
+    }
+    Ok(is_forgotten)
+}
+
+/// A word for those who can open what is wrapped for these recipients, in any order, or with a
+/// passphrase if there are none: [`SealedOptions::audience`], as the program has it.
+pub fn audience(recipients: &[Recipient]) -> String {
+    if recipients.is_empty() {
+        return "passphrase".to_owned();
+    }
+    let names: BTreeSet<_> = recipients.iter().map(Recipient::to_string).collect();
+    Fingerprint::of(names.into_iter().collect::<Vec<_>>().join("\n").as_bytes()).to_string()
 }
 
 fn text_of(path: &Path) -> String {
@@ -148,8 +194,8 @@ impl Evener {
         Ok((blobs.into_iter().zip(paths).map(open).collect::<Result<_, _>>()?, info))
     }
 
-    /// Returns whether a place says that it is a sealed tree. If not, [`refuse_gone`] refuses a place
-    /// in which this machine has seen one.
+    /// Returns whether a place says that it is a sealed tree. If not, [`refuse_gone_at`] refuses a path
+    /// at which this machine has seen one.
     ///
     /// # Errors
     /// When it can't be read, or its marker is damaged.
@@ -320,6 +366,8 @@ impl Evener {
         self.seated(operation).map(|seated| seated.options).map_err(at(path))
     }
 }
+
+const MARKER: &str = "evener-tree-v1";
 
 fn at(path: Option<&Path>) -> impl FnOnce(FileError) -> Failure {
     let path = path.unwrap_or(Path::new("")).to_owned();

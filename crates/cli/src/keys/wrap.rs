@@ -1,7 +1,8 @@
 //! Wrapping fresh keys with age.
 
 use evener::keys::age::{self, Recipient};
-use evener::keys::{Fingerprint, KeyMaterial, Passphrase, Unlock};
+use evener::keys::{KeyMaterial, Passphrase, Unlock};
+use evener::sealed_trees::audience;
 
 use super::Keyholder;
 use crate::options::Recipients;
@@ -47,11 +48,10 @@ impl Wrapping {
     /// A word that stands for the means that open the key: the same recipients in any order give
     /// the same word.
     pub(crate) fn audience(&self) -> String {
-        let Wrapping::Recipients(recipients) = self else { return "passphrase".to_owned() };
-        let mut names: Vec<_> = recipients.iter().map(Recipient::to_string).collect();
-        names.sort_unstable();
-        names.dedup();
-        Fingerprint::of(names.join("\n").as_bytes()).to_string()
+        match self {
+            Wrapping::Recipients(recipients) => audience(recipients),
+            Wrapping::Passphrase => audience(&[]),
+        }
     }
 
     /// The key's text as an age file.

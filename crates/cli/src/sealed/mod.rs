@@ -9,7 +9,9 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use evener::keys::signing::UserKey;
-use evener::sealed_trees::{SealedOptions, Signer, refuse_gone, remembered, state_directory};
+use evener::sealed_trees::{
+    SealedOptions, Signer, refuse_gone, refuse_gone_at, remembered, state_directory,
+};
 use evener::{
     Evener, Failure, FileError, Key, KeyRing, Operation, OperationError, Options, Report,
 };
@@ -59,8 +61,9 @@ pub(crate) fn is_sealed_in(stores: &Stores, typed: &OsStr) -> Result<bool, Troub
     }
 }
 
-/// Returns whether a path or an address leads to a sealed tree. One that this machine has seen there,
-/// and that is gone, is refused, or accepted as gone; the option for that is then used up.
+/// Returns whether a path or an address leads to a sealed tree. One that this machine has seen there, or
+/// in a directory above a path, and that is gone, is refused, or accepted as gone; the option for that
+/// is then used up.
 pub(crate) fn find(
     stores: &Stores,
     typed: &OsStr,
@@ -73,9 +76,12 @@ pub(crate) fn find(
     let mut options = state_of(stores, path);
     options.trust.rollback = trust.allow_rollback;
     let fail = |error| Failure { path: path.to_owned(), error };
-    if refuse_gone(&options).map_err(fail)? {
-        trust.allow_rollback = false;
-    }
+    let is_forgotten = match Stores::address(typed)? {
+        Some(_) => refuse_gone(&options).map_err(fail)?,
+        None if typed == "-" => false,
+        None => refuse_gone_at(path, &options)?,
+    };
+    trust.allow_rollback &= !is_forgotten;
     Ok(false)
 }
 
