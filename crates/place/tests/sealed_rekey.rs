@@ -181,6 +181,8 @@ fn the_last_good_generation_is_one_of_the_tree() {
         |last| SignerChange { revoke: vec![(other.key.clone(), last)], ..SignerChange::default() };
     let told = change(revoke(3)).unwrap_err().to_string();
     assert!(told.contains("the newest generation is 2"), "{told}");
+    let told = change(revoke(0)).unwrap_err().to_string();
+    assert!(told.contains("0 can't be the last good one"), "{told}");
     assert_eq!(change(revoke(2)).unwrap(), 3);
 }
 

@@ -114,6 +114,9 @@ pub fn change_signers(
     change: &SignerChange,
     sealed: &SealedOptions,
 ) -> Result<u64, FileError> {
+    if change.revoke.iter().any(|(_, last)| *last == 0) {
+        return Err(refused(NONE_GOOD));
+    }
     let depot = Depot::of(store, run)?;
     let last = change.revoke.iter().map(|(_, last)| *last).min();
     // Nothing may open what was made after the last good generation.
@@ -196,4 +199,6 @@ fn last_good(
     Ok((good, skipped))
 }
 
+const NONE_GOOD: &str = "the first generation is 1, so 0 can't be the last good one: if you trust none, make a \
+                         new tree in another place";
 const CHAIN: &str = "evener-chain:";
