@@ -132,6 +132,34 @@ fn a_sample_is_verified() {
     assert_eq!(verify(40).failures.len(), 1);
 }
 
+/// Each operation counts what the total says.
+#[test]
+fn totals_are_those_of_the_index() {
+    let scene = grown(&|scene| scene.with_key("a"));
+    std::fs::hard_link(scene.source().join("0/4"), scene.source().join("0/linked")).unwrap();
+    scene.settle();
+    scene.seal(&scene.with_key("a"));
+    let sealed = scene.with_key("a");
+    let check = |files, work: &dyn Fn(&common::Options, &Local)| {
+        let options = scene.run.clone().with(|it| it.run.control = Arc::default());
+        let control = options.run.control.clone();
+        control.want_total();
+        work(&options, &local(&scene));
+        let progress = control.progress();
+        assert_eq!(control.total(), Some((progress.done_files, progress.done_bytes)));
+        assert!(progress.done_files == files && progress.done_bytes > 0, "{progress:?}");
+    };
+    check(7, &|it, tree| {
+        drop(indexed::verify_sample(tree, &it.run, &it.transfer, &sealed, 7).unwrap());
+    });
+    check(40, &|it, tree| {
+        drop(indexed::verify_quickly(tree, &it.run, &it.transfer, &sealed).unwrap());
+    });
+    check(41, &|it, tree| {
+        drop(indexed::rekey(tree, &it.run, &it.transfer, &sealed, Some(&key(8))).unwrap());
+    });
+}
+
 /// The file that stores an entry.
 fn stored(scene: &Scene, path: &str) -> PathBuf {
     let selection = Selection::default().only(&[path]).unwrap();

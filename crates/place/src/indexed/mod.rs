@@ -40,6 +40,7 @@ mod signers;
 mod snapshot;
 mod state;
 mod succession;
+mod total;
 mod trust;
 mod wanted;
 mod writer;

@@ -13,6 +13,7 @@ use super::blob::{COMMITMENT_AT, SealedBlob};
 use super::origin::{Order, fault_of};
 use super::reader::{GenerationInfo, any_ring, snapshot, wanted};
 use super::snapshot::Snapshot;
+use super::total;
 use super::writer::SealedOptions;
 use crate::place::{Blob as _, Origin};
 use crate::record::Record;
@@ -48,51 +49,54 @@ pub fn verify_quickly(
     let requests = origin.abilities().requests().max(run.seats.len());
     let (sender, receiver) = sync_channel::<Vec<(PathBuf, Content)>>(2 * requests);
     let receiver = Mutex::new(receiver);
-    thread::scope(|scope| {
-        for _ in 0..requests.max(1) {
-            scope.spawn(|| look_at_all(&snapshot, &receiver, &record));
-        }
-        let watch = options.selection.watch();
-        let mut order = Order::default();
-        let mut batch = Vec::new();
-        for line in snapshot.lines(wanted(&options.selection)) {
-            if run.control.is_stopped() {
-                break;
+    let look = || {
+        thread::scope(|scope| {
+            for _ in 0..requests.max(1) {
+                scope.spawn(|| look_at_all(&snapshot, &receiver, &record));
             }
-            let line = match line.map_err(|damage| fault_of(&damage)) {
-                Ok(line) => order.check(&line).map(|path| (path, line.1)),
-                Err(fault) => Err(fault),
-            };
-            let (path, entry) = match line {
-                Ok(line) => line,
-                Err(Fault::Entry { name, reason }) => {
-                    record.failed(name.path(), Fault::Failed(reason).into());
-                    continue;
+            let watch = options.selection.watch();
+            let mut order = Order::default();
+            let mut batch = Vec::new();
+            for line in snapshot.lines(wanted(&options.selection)) {
+                if run.control.is_stopped() {
+                    break;
                 }
-                Err(fault) => {
-                    record.failed(Path::new(""), fault.into());
-                    continue;
+                let line = match line.map_err(|damage| fault_of(&damage)) {
+                    Ok(line) => order.check(&line).map(|path| (path, line.1)),
+                    Err(fault) => Err(fault),
+                };
+                let (path, entry) = match line {
+                    Ok(line) => line,
+                    Err(Fault::Entry { name, reason }) => {
+                        record.failed(name.path(), Fault::Failed(reason).into());
+                        continue;
+                    }
+                    Err(fault) => {
+                        record.failed(Path::new(""), fault.into());
+                        continue;
+                    }
+                };
+                match entry.kind {
+                    Kind::Directory if watch.takes_directory(&path) => report.directories += 1,
+                    Kind::Symlink(_) if watch.takes_file(&path) => report.symlinks += 1,
+                    Kind::Further(_) if watch.takes_file(&path) => report.hard_links += 1,
+                    Kind::File(content) if watch.takes_file(&path) => batch.push((path, content)),
+                    _ => {}
                 }
-            };
-            match entry.kind {
-                Kind::Directory if watch.takes_directory(&path) => report.directories += 1,
-                Kind::Symlink(_) if watch.takes_file(&path) => report.symlinks += 1,
-                Kind::Further(_) if watch.takes_file(&path) => report.hard_links += 1,
-                Kind::File(content) if watch.takes_file(&path) => batch.push((path, content)),
-                _ => {}
+                if batch.len() == BATCH {
+                    drop(sender.send(std::mem::take(&mut batch)));
+                }
             }
-            if batch.len() == BATCH {
-                drop(sender.send(std::mem::take(&mut batch)));
+            drop(sender.send(batch));
+            drop(sender);
+            if !run.control.is_stopped() {
+                for (path, error) in watch.missing(None) {
+                    record.failed(path, error);
+                }
             }
-        }
-        drop(sender.send(batch));
-        drop(sender);
-        if !run.control.is_stopped() {
-            for (path, error) in watch.missing(None) {
-                record.failed(path, error);
-            }
-        }
-    });
+        })
+    };
+    total::beside(&snapshot, &options.selection, total::looked_at, look);
     record.into_report(&mut report);
     report.interrupted |= run.control.is_stopped();
     report.seconds = started.elapsed().as_secs_f64();
@@ -109,6 +113,7 @@ fn look_at_all(
     for batch in iter::from_fn(next) {
         record.fed(batch.len() as u64);
         for (path, content) in batch {
+            record.control().done_bytes(content.length);
             match look_at(snapshot, &content) {
                 Ok(()) => record.done(|| path, content.size, 0, false),
                 Err(error) => record.failed_file(&path, error),

@@ -1,11 +1,9 @@
 //! Reads generations of a sealed tree.
 
-use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
-use std::thread;
+use std::path::PathBuf;
 
-use evener_format::index::{EntryPath, Kind, Purpose};
+use evener_format::index::Purpose;
 use serde::Serialize;
 
 use super::base::says_nothing;
@@ -16,13 +14,14 @@ use super::marker;
 use super::origin::Sealed as SealedOrigin;
 use super::roots::{Generation, Roots, Step};
 use super::snapshot::Snapshot;
+use super::total;
 use super::wanted::Wanted;
 use super::writer::SealedOptions;
 use crate::place::{Blob, Origin, Store, transfer};
 use crate::sealed_names::SealedNames;
 use crate::{
-    Control, Failure, FileError, KeyRing, Name, Operation, OperationError, Report, RunSettings,
-    SealedTree, Selection, TransferOptions,
+    Failure, FileError, KeyRing, Name, Operation, OperationError, Report, RunSettings, SealedTree,
+    Selection, TransferOptions,
 };
 
 /// Which generation is read.
@@ -95,12 +94,7 @@ pub fn open(
     if operation == Operation::Verify && options.selection.takes_everything() {
         source = source.verified();
     }
-    let done = thread::scope(|scope| {
-        if run.control.wants_total() {
-            let measure = || tell_total(&snapshot, &options.selection, &run.control);
-            // If no thread can be started, the total stays unknown.
-            let _ = thread::Builder::new().spawn_scoped(scope, measure);
-        }
+    let done = total::beside(&snapshot, &options.selection, total::stored, || {
         transfer(operation, &ring, &source, store, run, &options)
     });
     let mut report = done.or_else(OperationError::into_report)?;
@@ -112,28 +106,6 @@ pub fn open(
     }
     report.sealed = Some(SealedTree::Read(info.clone()));
     Ok((report.into_result()?, info))
-}
-
-/// Adds up the files that are selected. Of a damaged index there is no total.
-fn tell_total(snapshot: &Snapshot<'_>, selection: &Selection, control: &Control) {
-    let (mut files, mut bytes) = (0, 0);
-    for line in snapshot.lines(wanted(selection)) {
-        let Ok((directory, entry)) = line else { return };
-        if control.is_stopped() {
-            return;
-        }
-        let length = match entry.kind {
-            Kind::File(content) => content.length,
-            Kind::Further(_) => 0,
-            Kind::Directory | Kind::Symlink(_) => continue,
-        };
-        let path = EntryPath { directory, name: entry.name }.whole();
-        if selection.takes_file(Path::new(OsStr::from_bytes(&path))) {
-            files += 1;
-            bytes += length;
-        }
-    }
-    control.tell_total(files, bytes);
 }
 
 /// Opens files of a generation, each to be read at any place. In a signed tree, reading all of a

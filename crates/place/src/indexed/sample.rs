@@ -1,6 +1,6 @@
 //! Verifies files that are chosen at random.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
@@ -37,9 +37,11 @@ pub fn verify_sample(
     let (snapshot, info) = snapshot(origin, run, sealed).map_err(fail)?;
     let ring = any_ring(&snapshot).map_err(fail)?;
     let (chosen, all) = choose(&snapshot, &options.selection, files).map_err(fail)?;
+    run.control.tell_total(chosen.len() as u64, chosen.values().sum());
     let options = TransferOptions { names: SealedNames::kept(), ..options.clone() };
     let reason = chance(chosen.len() as u64, all);
-    let source = Sealed::new(&snapshot, wanted(&options.selection)).only(chosen);
+    let source =
+        Sealed::new(&snapshot, wanted(&options.selection)).only(chosen.into_keys().collect());
     let done = transfer(Operation::Verify, &ring, &source, None, run, &options);
     let mut report = done.or_else(OperationError::into_report)?;
     report.sealed = Some(SealedTree::Read(info.clone()));
@@ -47,30 +49,31 @@ pub fn verify_sample(
     Ok((report.into_result()?, info))
 }
 
-/// Chooses files, each with the same chance (Vitter's algorithm R). Returns them, and the number of
-/// all.
+/// Chooses files, each with the same chance (Vitter's algorithm R). Returns them with their encrypted
+/// lengths in bytes, and the number of all.
 fn choose(
     snapshot: &Snapshot<'_>,
     selection: &Selection,
     most: u32,
-) -> Result<(HashSet<PathBuf>, u64), FileError> {
+) -> Result<(HashMap<PathBuf, u64>, u64), FileError> {
     let (mut chosen, mut all) = (Vec::new(), 0_u64);
     let mut random = Random::default();
     // What can't be read is told when it is verified.
     for (directory, entry) in snapshot.lines(wanted(selection)).filter_map(Result::ok) {
         let path = EntryPath { directory, name: entry.name }.whole();
         let path = PathBuf::from(OsString::from_vec(path));
-        if !matches!(entry.kind, Kind::File(_)) || !selection.takes_file(&path) {
+        let Kind::File(content) = entry.kind else { continue };
+        if !selection.takes_file(&path) {
             continue;
         }
         all += 1;
         if all <= u64::from(most) {
-            chosen.push(path);
+            chosen.push((path, content.length));
             continue;
         }
         let at = random.below(all)?;
         if let Some(place) = usize::try_from(at).ok().and_then(|at| chosen.get_mut(at)) {
-            *place = path;
+            *place = (path, content.length);
         }
     }
     Ok((chosen.into_iter().collect(), all))

@@ -20,6 +20,7 @@ use super::reader::{At, snapshot};
 use super::roots::{Pin, RootDigest};
 use super::state::State;
 use super::succession::{Signer, Signing};
+use super::total;
 use super::trust::Trust;
 use crate::place::{Entry, Kind, Origin, Store};
 use crate::temporary::is_temporary_name;
@@ -178,7 +179,8 @@ pub fn rekey(
         let (origin, path) = (&origin, path.clone());
         let began = Cell::default();
         let writer = Writer { origin, store, depot, run, options, sealed, path, new_key, began };
-        if let Some(done) = writer.write()? {
+        let done = total::beside(&newest, &Selection::default(), total::plain, || writer.write());
+        if let Some(done) = done? {
             return Ok(done);
         }
     }
