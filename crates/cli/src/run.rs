@@ -339,7 +339,8 @@ pub(crate) const EMPTY: &str =
 const NOTHING_CHOSEN: &str =
     "the options (--include, --exclude, --only) select nothing of what this generation holds";
 
-const NOTHING_TO_REKEY: &str = "nothing was rekeyed: it holds no file that its key opens";
+const NOTHING_TO_REKEY: &str = "nothing was rekeyed: it holds no file that the key given opens; `evener encrypt` \
+                                encrypts files";
 
 const NOTHING_TAKEN: &str =
     ": it has files, but the options (--include, --exclude) select none of them";

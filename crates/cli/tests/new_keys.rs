@@ -100,6 +100,20 @@ fn what_has_no_wrapped_key_is_refused() {
     refused(2, "keyed/one.enc", "has no wrapped key at its head or beside it");
     refused(2, "empty", "has no wrapped key (evener-key.age)");
     refused(2, "nowhere", "can't open it");
+    // A new key needs files that are encrypted.
+    for (status, path, words) in [
+        (2, "tree", "if they are not encrypted yet, `evener encrypt` does that"),
+        (2, "tree/one", "if it is not encrypted yet, `evener encrypt` does that"),
+    ] {
+        let told = fixture.expect(status, &["rekey", "-r", &other, "-i", "identity", path]);
+        assert!(told.messages.contains(words), "{path}: {told:?}");
+    }
+    fixture.expect(0, &["keygen", "-o", "new.key"]);
+    let told = fixture.expect(1, &["rekey", "-k", "my.key", "--new-key", "new.key", "tree"]);
+    assert!(
+        told.messages.contains("no file that the key given opens; `evener encrypt`"),
+        "{told:?}"
+    );
     let told = fixture.expect(2, &["rewrap", "-r", &other, "-k", "my.key", "sealed"]).messages;
     assert!(told.contains("--key names a key that lies elsewhere"), "{told}");
     let told = fixture.expect(2, &["rewrap", "-r", &other, "-i", "other", "sealed"]).messages;

@@ -29,7 +29,7 @@ pub(crate) fn rewrap(
 ) -> Result<Rewrapped, Trouble> {
     let opened = open_all(place.existing(), keyholder)?;
     if opened.keys.is_empty() {
-        return Err(nothing_opens(place, opened));
+        return Err(nothing_opens(place, opened, NO_RECIPIENTS));
     }
     let pins = Pins::of_user();
     let (mut rewrapped, mut old) = (Rewrapped::default(), Vec::new());
@@ -137,23 +137,29 @@ fn remove(key: &OpenKey, pins: &Pins) -> Result<u64, Trouble> {
     Ok(removed)
 }
 
-fn nothing_opens(place: &KeyPlace, opened: Opened) -> Trouble {
+/// `none` says what it means that a tree has no wrapped key.
+fn nothing_opens(place: &KeyPlace, opened: Opened, none: &str) -> Trouble {
     match opened.refusal.or(opened.passed_over) {
         Some(error) => Trouble::Key(error),
         None => Trouble::Usage(match &place.file {
             None => format!(
-                "{} has no wrapped key ({}), so there are no recipients to change; `evener rekey` \
-                 seals its files under another key",
+                "{} has no wrapped key ({}){none}",
                 shown(&place.directory),
                 shown(Path::new(&wrapped_key_name(None, 1)))
             ),
             Some(file) => format!(
-                "{} has no wrapped key at its head or beside it; if it belongs to a tree, name that",
+                "{} has no wrapped key at its head or beside it; if it belongs to a tree, name that, and \
+                 if it is not encrypted yet, `evener encrypt` does that",
                 shown(&place.directory.join(file))
             ),
         }),
     }
 }
+
+const NO_RECIPIENTS: &str = ", so there are no recipients to change; `evener rekey` seals its files under \
+                             another key";
+const NO_KEY: &str = ": name with --key the key that its files have; if they are not encrypted yet, \
+                      `evener encrypt` does that";
 
 /// The keys that a tree or a file has so far.
 #[derive(Default)]
@@ -219,7 +225,7 @@ impl OldKeys {
             // A run that was killed at its very end.
             return match keys.begun {
                 Some(_) => Ok(keys),
-                None => Err(nothing_opens(place, opened)),
+                None => Err(nothing_opens(place, opened, NO_KEY)),
             };
         }
         let pins = Pins::of_user();
