@@ -452,6 +452,13 @@ fn keys_are_exchanged() {
     fixture.expect(2, &["verify", "-k", "my.key", "sealed"]);
     fixture.expect(0, &["verify", "-k", "new.key", "sealed"]);
     fixture.expect(0, &["verify", "-k", "new.key", "-k", "my.key", "--generation", "1", "sealed"]);
+    // The key of removed generations is not asked for.
+    let list = ["list", "--generations", "-k", "new.key", "sealed"];
+    assert!(fixture.expect(1, &list).messages.contains("there is no key"));
+    let clean = ["clean", "-q", "--keep", "1", "-k", "new.key", "-k", "my.key", "sealed"];
+    fixture.expect(0, &clean);
+    let listed = String::from_utf8(fixture.expect(0, &list).output).unwrap();
+    assert!(listed.ends_with(" - (removed)\n") && listed.lines().count() == 4, "{listed}");
     let neither = ["rekey", "-k", "new.key", "sealed"];
     assert!(fixture.expect(2, &neither).messages.contains("--new-key or --recipient"));
     // Other recipients.

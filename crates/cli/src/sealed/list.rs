@@ -82,7 +82,8 @@ pub(crate) fn generations(tree: &Tree, json: bool) -> Result<Ending, Trouble> {
         {
             tree.tell_of(newest);
         }
-        if let Err(error) = &info {
+        // Keys of removed generations are needed no more.
+        if let (Err(error), true) = (&info, is_whole) {
             let path = tree.path.join(format!("tree/{number:019}"));
             failures.push(Failure { path, error: error.clone() });
         }
@@ -101,10 +102,15 @@ pub(crate) fn generations(tree: &Tree, json: bool) -> Result<Ending, Trouble> {
                 "generation", "time", "entries", "bytes"
             )?;
             for (number, is_whole, info) in &all {
-                let Ok(info) = info else { continue };
+                let gone = if *is_whole { "" } else { " (removed)" };
+                let Ok(info) = info else {
+                    if !is_whole {
+                        writeln!(out, "{number:>10} {:20} {:>12} {:>15} -{gone}", "-", "-", "-")?;
+                    }
+                    continue;
+                };
                 let GenerationInfo { time, entries, bytes, signer, .. } = info;
                 let signer = signer.as_deref().unwrap_or("-");
-                let gone = if *is_whole { "" } else { " (removed)" };
                 let time = times::shown(*time);
                 writeln!(out, "{number:>10} {time:20} {entries:>12} {bytes:>15} {signer}{gone}")?;
             }
