@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use evener::format::Guess;
 use evener::keys::{KeyFile, PipeHead};
@@ -22,6 +23,7 @@ use crate::keys::{
     AgeRewrapping, KeyPlace, Keyholder, LastSteps, Wrapping, is_of_age, new_head, rewrap,
 };
 use crate::options::OpeningKeys;
+use crate::progress::with_bar;
 use crate::sealed::is_sealed;
 use crate::trouble::{Trouble, refused, shown};
 
@@ -86,6 +88,8 @@ pub(crate) struct Rewrapping<'r> {
     pub(crate) wrapping: Wrapping,
     pub(crate) trusts_unopened: bool,
     pub(crate) keyholder: &'r Keyholder<'r>,
+    /// Show the progress of a file on the terminal.
+    pub(crate) has_bar: bool,
     /// Tells what the user should know.
     pub(crate) notice: &'r dyn Fn(&Path, &str),
 }
@@ -97,7 +101,7 @@ impl Rewrapping<'_> {
         path: &Path,
         keys: &OpeningKeys,
     ) -> Result<(Rewrapped, Vec<Failure>), Trouble> {
-        let Rewrapping { wrapping, trusts_unopened, keyholder, notice } = self;
+        let Rewrapping { wrapping, trusts_unopened, keyholder, notice, .. } = self;
         let plain = Plain::find(path, keys)?;
         match &plain {
             Plain::Tree | Plain::File => {
@@ -116,7 +120,8 @@ impl Rewrapping<'_> {
 
     fn replace(&self, path: &Path, old: &[u8], new: &[u8]) -> Result<(), Failure> {
         let told = of_other_names(path);
-        replace_head(path, old, new, &Control::default())?;
+        let control = Arc::new(Control::default());
+        with_bar(&control, self.has_bar, || replace_head(path, old, new, &control))?;
         told.iter().for_each(|told| (self.notice)(path, told));
         Ok(())
     }

@@ -176,6 +176,8 @@ fn the_head_of_a_file_is_exchanged() {
     assert_eq!(wrong.error, FileError::Changed);
     assert_eq!(replace_head(&path, b"old head", b"newer head", &control), Ok(body.len() as u64));
     assert!(fs::read(&path).unwrap() == [b"newer head", &body[..]].concat());
+    let copied = body.len() as u64;
+    assert_eq!((control.total(), control.progress().done_bytes), (Some((1, copied)), copied));
     let heads = Heads { old: 10, new: b"last".to_vec() };
     let rekeying = RekeyOptions { heads, ..RekeyOptions::default() };
     let report = try_change(&path, &cobblestone(), &new(), &options(), &rekeying).unwrap();

@@ -105,8 +105,9 @@ impl Rewrap {
             }
         };
         let trusts_unopened = self.trust_unopened;
-        let rewrapping =
-            Rewrapping { wrapping, trusts_unopened, keyholder: &keyholder, notice: &notice };
+        let (keyholder, notice) = (&keyholder, &notice);
+        let has_bar = !is_quiet && !telling.json;
+        let rewrapping = Rewrapping { wrapping, trusts_unopened, keyholder, has_bar, notice };
         if ends.source == Place::Pipe {
             ends.refuse_terminal()?;
             rewrapping.copy()?;

@@ -146,6 +146,26 @@ impl Progress {
     }
 }
 
+/// Shows the progress of work that has no plan, on the terminal alone.
+pub(crate) fn with_bar<T>(control: &Arc<Control>, is_wanted: bool, work: impl FnOnce() -> T) -> T {
+    if !is_wanted || !bar::has_room() {
+        return work();
+    }
+    let gauge = Gauge::new(control.clone(), None, false);
+    let progress = &Progress { gauge, has_bar: true, lines: None, files: None, tells_files: false };
+    let (ended, end) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        let show = move || {
+            let goes_on = || end.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout);
+            progress.show(control, goes_on);
+        };
+        let _ = thread::Builder::new().spawn_scoped(scope, show);
+        let result = work();
+        drop(ended);
+        result
+    })
+}
+
 /// Adds up all sources; `None` if that can't be known.
 fn measure(plan: &Plan, is_over: impl Fn() -> bool) -> Option<Total> {
     let mut total = Total::default();

@@ -96,7 +96,7 @@ pub fn rekey(
 
 /// Replaces the first bytes of a file, which are `old`, and copies the rest. The result replaces the
 /// file when it is whole and on stable storage, with the same mode, times, owner and extended
-/// attributes. Returns the length of the rest in bytes.
+/// attributes. Returns the length of the rest in bytes, which `control` counts.
 ///
 /// # Errors
 /// When the file can't be read or written, or changes meanwhile; it is as it was.
@@ -116,6 +116,7 @@ pub fn replace_head(
         }
         let old = old.len() as u64;
         let length = blob.length() - old;
+        control.tell_total(1, length);
         let metadata = blob.metadata().cloned().unwrap_or_default();
         let longest = length + new.len() as u64;
         let object =
@@ -132,10 +133,12 @@ pub fn replace_head(
             blob.read_at(bytes, old + at)?;
             draft.write_at(bytes, new.len() as u64 + at)?;
             at += bytes.len() as u64;
+            control.done_bytes(bytes.len() as u64);
         }
         blob.check()?;
         draft.publish(&[])?;
         place.local.sync()?;
+        control.completed_file();
         Ok(length)
     };
     replace().map_err(|error| Failure { path: path.to_owned(), error })
