@@ -360,6 +360,12 @@ enum evener_tree_flag
      * To wrap keys for others: remove old wrappings also where nothing given opens the new ones.
      */
     EVENER_TREE_FLAG_TRUST_UNOPENED = 32,
+    /**
+     * To seal: the recipients or the passphrase may be others than this machine last sealed for, as
+     * after `evener_tree_rewrap` on another machine. Otherwise that is an error, since others could not
+     * read unchanged files.
+     */
+    EVENER_TREE_FLAG_RECIPIENTS_CHANGED = 64,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -1191,6 +1197,9 @@ evener_status evener_unseal(const struct evener_file_key *key,
  * until it is complete. `options` may be NULL. A FIFO, a device or `/dev/fd/N`, on either side, is
  * read or written from beginning to end; plaintext comes out of it once its chunks are authenticated.
  *
+ * If the default state knows a sealed tree in the place of the encrypted side, or above it, that is
+ * gone, the status is `EVENER_STATUS_FILE`. `evener verify --allow-rollback` has it forgotten.
+ *
  * If files fail, they are listed in the report, all others are done, and the status is
  * `EVENER_STATUS_INCOMPLETE`. `report` gets the report whatever the status: that of an operation
  * that could not begin, was cancelled or met a bug says what was done until then, and why it
@@ -1454,8 +1463,8 @@ void evener_session_free(struct evener_session *session);
 
 /**
  * Stores 1 if a directory says that it is a sealed tree, else 0. It fails if the directory can't be
- * read, its marker is damaged or of a later version, or the default state knows a sealed tree there,
- * which is gone.
+ * read, its marker is damaged or of a later version, or the default state knows a sealed tree there or
+ * in a directory above, which is gone.
  */
 evener_status evener_tree_is_sealed(const char *tree,
                                     uint32_t *answer);
@@ -1522,7 +1531,7 @@ evener_status evener_tree_list(const struct evener_file_key *key,
 
 /**
  * Passes `each` the generations, the newest first. Those that the key does not open are the
- * report's failures.
+ * report's failures, unless they were removed.
  */
 evener_status evener_tree_generations(const struct evener_file_key *key,
                                       const char *tree,

@@ -8,7 +8,7 @@ use facade::keys::{
     self, CobblestoneSuite, KeyError, KeyFormat, KeyMaterial, NoUnlock, Passphrase,
     UnknownKeyFormat, Unlock,
 };
-use facade::sealed_trees::{Keychain, Wrap};
+use facade::sealed_trees::{Keychain, Wrap, audience};
 use facade::{Key, KeyRing, Refusal, SealedNames};
 
 use crate::status::{Status, Trouble};
@@ -160,6 +160,12 @@ impl FileKeyHandle {
                 ));
             }
         }))
+    }
+
+    /// A word for those whom it wraps keys for; `None` of a key.
+    pub(crate) fn audience(&self) -> Option<String> {
+        let Content::Age { recipients, .. } = &self.0 else { return None };
+        Some(audience(recipients))
     }
 
     pub(crate) fn has_recipients(&self) -> bool {

@@ -53,6 +53,7 @@ impl<'a> OpenTree<'a> {
     pub(crate) fn wrapping(mut self, key: &FileKeyHandle) -> Result<OpenTree<'a>, Trouble> {
         self.sealed.wrap = key.wrap()?;
         self.sealed.keeps_key = key.is_passphrase();
+        self.sealed.audience = key.audience();
         Ok(self)
     }
 
@@ -113,6 +114,8 @@ impl<'a> OpenTree<'a> {
                     report.sealed.get_or_insert(SealedTree::Read(info));
                     goes_on
                 }
+                // Keys of removed generations are needed no more.
+                Err(_) if !is_whole => true,
                 Err(error) => {
                     let path = self.path.join(format!("tree/{number:019}"));
                     report.failures.push(Failure { path, error });
@@ -158,8 +161,9 @@ impl<'a> OpenTree<'a> {
         let wrap = key.wrap()?.filter(|_| key.has_recipients());
         let wrap = wrap.ok_or_else(|| Trouble::argument("the new key has no recipients"))?;
         let trusts = self.wishes.has(TreeFlag::TrustUnopened);
+        let sealed = SealedOptions { audience: key.audience(), ..self.sealed.clone() };
         Ok(self.outcome("rewrap", |tree| {
-            let done = self.evener.rewrap_tree(tree, &wrap, trusts, &self.sealed)?;
+            let done = self.evener.rewrap_tree(tree, &wrap, trusts, &sealed)?;
             let mut report = Report::default();
             report.failures = done.faults.iter().map(|fault| self.refused(fault.clone())).collect();
             Ok((report.into_result()?, to_value(&done).ok()))

@@ -84,6 +84,10 @@ pub enum TreeFlag {
     Shallow = 16,
     /// To wrap keys for others: remove old wrappings also where nothing given opens the new ones.
     TrustUnopened = 32,
+    /// To seal: the recipients or the passphrase may be others than this machine last sealed for, as
+    /// after `evener_tree_rewrap` on another machine. Otherwise that is an error, since others could not
+    /// read unchanged files.
+    RecipientsChanged = 64,
 }
 
 /// The options in Rust's types.
@@ -160,6 +164,7 @@ impl TreeWishes<'_> {
             compares: self.has(TreeFlag::Checksum),
             skip_changing: self.files.has(Flag::SkipChanging),
             dry_run: self.files.has(Flag::DryRun),
+            accepts_audience: self.has(TreeFlag::RecipientsChanged),
             ..SealedOptions::default()
         })
     }
@@ -219,13 +224,14 @@ fn pin(text: &str) -> Result<(u64, RootDigest), Trouble> {
     pin.ok_or_else(|| Trouble::argument("pin is not a generation and its digest of 64 digits"))
 }
 
-const ALL: [TreeFlag; 6] = [
+const ALL: [TreeFlag; 7] = [
     TreeFlag::Checksum,
     TreeFlag::Unsigned,
     TreeFlag::AllowRollback,
     TreeFlag::Quick,
     TreeFlag::Shallow,
     TreeFlag::TrustUnopened,
+    TreeFlag::RecipientsChanged,
 ];
 
 /// Flags of files that a sealed tree does not have.
@@ -250,7 +256,7 @@ mod tests {
         );
         let unsigned = u64::from(TreeFlag::Unsigned as u32);
         for wishes in [
-            TreeWishes { flags: 64, ..Default::default() },
+            TreeWishes { flags: 128, ..Default::default() },
             TreeWishes { generation: 1, time: 1, ..Default::default() },
             TreeWishes { pin: Some(&digest), ..Default::default() },
             TreeWishes { pin: Some(&format!("0:{digest}")), ..Default::default() },

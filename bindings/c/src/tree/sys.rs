@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use std::path::Path;
 
 use facade::place::Local;
-use facade::sealed_trees::{is_sealed, refuse_gone, remembered};
+use facade::sealed_trees::{SealedOptions, is_sealed, refuse_gone_at};
 use facade::{Operation, RunSettings, TreeOptions};
 
 use super::item::Item;
@@ -31,8 +31,8 @@ unsafe impl Versioned for SealedTreeOptions {
 type Place<'p> = Option<&'p mut MaybeUninit<Option<Box<ReportHandle>>>>;
 
 /// Stores 1 if a directory says that it is a sealed tree, else 0. It fails if the directory can't be
-/// read, its marker is damaged or of a later version, or the default state knows a sealed tree there,
-/// which is gone.
+/// read, its marker is damaged or of a later version, or the default state knows a sealed tree there or
+/// in a directory above, which is gone.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn evener_tree_is_sealed(
     tree: *const c_char,
@@ -44,13 +44,11 @@ pub unsafe extern "C" fn evener_tree_is_sealed(
         let path = unsafe { path(tree, "tree") }?;
         let tree = Local::new(path, &TreeOptions::default());
         let found = is_sealed(&tree, &RunSettings::default());
-        let found = found.and_then(|found| {
-            if !found {
-                refuse_gone(&remembered(path))?;
-            }
-            Ok(found)
-        });
-        *answer = found.map_err(|error| Trouble::new(Status::File, error.to_string()))?.into();
+        let found = found.map_err(|error| Trouble::new(Status::File, error.to_string()))?;
+        if !found {
+            refuse_gone_at(path, &SealedOptions::default())?;
+        }
+        *answer = found.into();
         Ok(())
     })
 }
@@ -161,7 +159,7 @@ pub unsafe extern "C" fn evener_tree_list(
 }
 
 /// Passes `each` the generations, the newest first. Those that the key does not open are the
-/// report's failures.
+/// report's failures, unless they were removed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn evener_tree_generations(
     key: Option<&FileKeyHandle>,

@@ -9,6 +9,8 @@
 static const char identity[] =
     "AGE-SECRET-KEY-1AVAUC2SN5XMEYHPEUW5REVFPLFSNGUTU3Z8ELL050JTS9UC03J7SK8M0KD\n";
 static const char recipient[] = "age15za80n2vxu7gd2j2lfaydcdeltgm5rmfvz8zxcw94grvedplufrsw50j95";
+static const char other_recipient[] =
+    "age1c9qlf8g4cn97ejyuher4nuc5v6kyy2q5al324cxdkmr7px7q799s4uutv0";
 
 /* The items of a list: how many, the first two names, and the last kind and number. */
 struct items {
@@ -276,6 +278,57 @@ static void a_tree_for_recipients_is_signed(const char *directory, evener_tree_o
     evener_file_key_free(reader);
 }
 
+static void other_recipients_are_an_error(const char *directory, evener_tree_options *options)
+{
+    char recipients[256];
+    evener_file_key *both, *reader;
+    snprintf(recipients, sizeof recipients, "%s\n%s", other_recipient, recipient);
+    OK(evener_file_key_of_age(recipients, NULL, 0, in(directory, "tree-identity"), &both));
+    OK(evener_file_key_of_age(NULL, NULL, 0, in(directory, "tree-identity"), &reader));
+    write_file(in(directory, "source/four"), "the fourth");
+    const char *source = in(directory, "source"), *tree = in(directory, "tree-2");
+    evener_report *report;
+    EXPECT(EVENER_STATUS_FILE, evener_tree_seal(both, source, tree, options, NULL));
+    CHECK(strstr(evener_last_error(), "recipients are not those of the last run"));
+    options->flags = EVENER_TREE_FLAG_RECIPIENTS_CHANGED;
+    OK(evener_tree_seal(both, source, tree, options, &report));
+    check_generation(report, 3, 1);
+    options->flags = 0;
+    evener_file_key_free(both);
+    OK(evener_file_key_of_age(recipient, NULL, 0, NULL, &both));
+    EXPECT(EVENER_STATUS_FILE, evener_tree_seal(both, source, tree, options, NULL));
+    OK(evener_tree_rewrap(reader, tree, both, options, NULL));
+    OK(evener_tree_seal(both, source, tree, options, NULL));
+    evener_file_key_free(both);
+    evener_file_key_free(reader);
+}
+
+/* Calls for plain files and trees ask the default state, as the program does. */
+static void a_plain_tree_in_its_place_is_refused(const evener_file_key *key, const char *directory)
+{
+    char source[4096], tree[4096], out[4096], file[4096];
+    uint32_t is_sealed;
+    snprintf(source, sizeof source, "%s/source", directory);
+    snprintf(tree, sizeof tree, "%s/tree-4", directory);
+    snprintf(file, sizeof file, "%s/tree-4/deeper/two.enc", directory);
+    snprintf(out, sizeof out, "%s/no-output", directory);
+    CHECK(setenv("XDG_STATE_HOME", in(directory, "home"), 1) == 0);
+    OK(evener_tree_seal(key, source, tree, NULL, NULL));
+    OK(evener_encrypt_path(key, source, in(directory, "plain"), NULL, NULL));
+    CHECK(rename(tree, in(directory, "tree-4-away")) == 0);
+    CHECK(rename(in(directory, "plain"), tree) == 0);
+    EXPECT(EVENER_STATUS_FILE, evener_tree_is_sealed(tree, &is_sealed));
+    EXPECT(EVENER_STATUS_FILE, evener_verify_path(key, tree, NULL, NULL));
+    CHECK(strstr(evener_last_error(), "it is gone"));
+    EXPECT(EVENER_STATUS_FILE, evener_decrypt_path(key, tree, out, NULL, NULL));
+    EXPECT(EVENER_STATUS_FILE, evener_decrypt_path(key, file, out, NULL, NULL));
+    CHECK(strstr(evener_last_error(), "it is gone") && access(out, F_OK) != 0);
+    EXPECT(EVENER_STATUS_FILE, evener_encrypt_path(key, source, tree, NULL, NULL));
+    /* Nothing is known of other places. */
+    OK(evener_encrypt_path(key, in(directory, "source/one"), out, NULL, NULL));
+    CHECK(unsetenv("XDG_STATE_HOME") == 0);
+}
+
 /* With a key of OpenSSH's, where that is installed. */
 static void a_key_of_openssh_signs(const evener_file_key *key, const char *directory,
                                    evener_tree_options *options)
@@ -313,6 +366,8 @@ void test_trees(const char *directory)
     what_does_not_fit_is_refused(key, directory, &options);
     old_generations_are_cleaned(key, directory, &options);
     a_tree_for_recipients_is_signed(directory, &options);
+    other_recipients_are_an_error(directory, &options);
+    a_plain_tree_in_its_place_is_refused(key, directory);
     a_key_of_openssh_signs(key, directory, &options);
     evener_file_key_free(key);
 }

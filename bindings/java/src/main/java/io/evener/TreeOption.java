@@ -18,7 +18,13 @@ public enum TreeOption {
     /** To list: only the entries of the directories in {@link SealedTree#paths}, not those below. */
     SHALLOW,
     /** To wrap keys for others: remove old wrappings also where nothing given opens the new ones. */
-    TRUST_UNOPENED;
+    TRUST_UNOPENED,
+    /**
+     * To seal: the recipients or the passphrase may be others than this machine last sealed for, as
+     * after {@link SealedTree#rewrap} on another machine. Otherwise that is an error, since others
+     * could not read unchanged files.
+     */
+    RECIPIENTS_CHANGED;
 
     long flag() {
         return 1L << ordinal();

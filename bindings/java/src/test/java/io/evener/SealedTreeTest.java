@@ -195,6 +195,21 @@ class SealedTreeTest {
     }
 
     @Test
+    void otherRecipientsAreAnError() throws Exception {
+        String other = "age1c9qlf8g4cn97ejyuher4nuc5v6kyy2q5al324cxdkmr7px7q799s4uutv0";
+        try (FileKey one = FileKey.ofAge(List.of(RECIPIENT), null, null);
+                FileKey two = FileKey.ofAge(List.of(RECIPIENT, other), null, null)) {
+            tree(one).seal(source);
+            Files.writeString(source.resolve("three"), "the third");
+            EvenerException refused =
+                    assertThrows(EvenerException.class, () -> tree(two).seal(source));
+            assertEquals(Status.FILE, refused.status());
+            Report made = tree(two).with(TreeOption.RECIPIENTS_CHANGED).seal(source);
+            assertEquals(2, made.generation());
+        }
+    }
+
+    @Test
     void aMistypedPassphraseSealsNothing() throws Exception {
         try (FileKey right = FileKey.ofAge(List.of(), "open sesame".getBytes(UTF_8), null);
                 FileKey wrong = FileKey.ofAge(List.of(), "open barley".getBytes(UTF_8), null)) {
