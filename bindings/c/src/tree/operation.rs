@@ -33,20 +33,25 @@ pub(crate) struct OpenTree<'a> {
 pub(crate) type Each<'a> = &'a mut dyn FnMut(&Item) -> bool;
 
 impl<'a> OpenTree<'a> {
-    /// A tree to read or to write, which `key` opens, also with the identities of `other`.
+    /// A tree to read or to write, which `key` opens.
     pub(crate) fn new(
         operation: Operation,
         path: &'a Path,
         wishes: &'a TreeWishes<'a>,
         key: &FileKeyHandle,
-        other: Option<&FileKeyHandle>,
     ) -> Result<OpenTree<'a>, Trouble> {
         let control = Arc::new(Control::default());
         let evener = wishes
             .evener(operation)?
             .with_options(|options| options.run.control = Arc::clone(&control));
-        let sealed = wishes.sealed(path, key.keychain(other)?)?;
+        let sealed = wishes.sealed(path, key.keychain(None)?)?;
         Ok(OpenTree { path, wishes, evener, sealed, control })
+    }
+
+    /// Opens the tree also with the identities of a second key.
+    pub(crate) fn opened_by(mut self, [key, other]: [&FileKeyHandle; 2]) -> Result<Self, Trouble> {
+        self.sealed.keychain = key.keychain(Some(other))?;
+        Ok(self)
     }
 
     /// Wraps the fresh keys of new generations.

@@ -9,13 +9,14 @@ use facade::sealed_trees::{SealedOptions, is_sealed, refuse_gone_at};
 use facade::{Operation, RunSettings, TreeOptions};
 
 use super::item::Item;
-use super::operation::{OpenTree, own_line};
+use super::operation::{Each, OpenTree, own_line};
 use super::options::TreeWishes;
 use super::{ItemCallback, SealedTreeOptions};
 use crate::boundary::sys::{
     Versioned, elements, optional_path, optional_text, path, read_versioned,
 };
 use crate::boundary::{enter, given};
+use crate::file::options::Wishes;
 use crate::file::report::Outcome;
 use crate::file::sys::{read, told};
 use crate::file::{FileKeyHandle, FileOptions, ReportHandle};
@@ -70,17 +71,14 @@ pub unsafe extern "C" fn evener_tree_seal(
     options: *const SealedTreeOptions,
     report: Option<&mut MaybeUninit<Option<Box<ReportHandle>>>>,
 ) -> Status {
+    let operation = Operation::Encrypt;
     // SAFETY: the header asks the same of the caller, for all of these.
-    enter(|| unsafe {
-        let (source, tree) = (path(source, "source")?, path(tree, "tree")?);
-        with_report(report, || {
-            let (files, wishes) = wishes(options)?;
-            let key = given(key, "key")?;
-            let open = OpenTree::new(Operation::Encrypt, tree, &wishes, key, None)?;
-            let open = open.wrapping(key)?;
-            told(files, &wishes.files, &open.control, || open.seal(source, key))
+    unsafe {
+        at_tree(operation, key, tree, options, report, |call| {
+            let (source, key) = (path(source, "source")?, call.key);
+            call.wrapping(key)?.told(|tree| tree.seal(source, key))
         })
-    })
+    }
 }
 
 /// Seals the newest generation of a tree again, under another key: `new_key`, or a fresh one that is
@@ -94,17 +92,15 @@ pub unsafe extern "C" fn evener_tree_rekey(
     options: *const SealedTreeOptions,
     report: Option<&mut MaybeUninit<Option<Box<ReportHandle>>>>,
 ) -> Status {
+    let operation = Operation::Encrypt;
     // SAFETY: the header asks the same of the caller, for all of these.
-    enter(|| unsafe {
-        let tree = path(tree, "tree")?;
-        with_report(report, || {
-            let (files, wishes) = wishes(options)?;
-            let (key, new_key) = (given(key, "key")?, given(new_key, "new_key")?);
-            let open = OpenTree::new(Operation::Encrypt, tree, &wishes, key, None)?;
-            let (open, new_key) = (open.wrapping(new_key)?, new_key.tree_key()?);
-            told(files, &wishes.files, &open.control, || open.rekey(new_key))
+    unsafe {
+        at_tree(operation, key, tree, options, report, |call| {
+            let new_key = given(new_key, "new_key")?;
+            let key = new_key.tree_key()?;
+            call.wrapping(new_key)?.told(|tree| tree.rekey(key))
         })
-    })
+    }
 }
 
 /// Decrypts a generation of a sealed tree, or the `paths` in it, to a directory. Only authenticated
@@ -119,11 +115,14 @@ pub unsafe extern "C" fn evener_tree_decrypt(
     options: *const SealedTreeOptions,
     report: Option<&mut MaybeUninit<Option<Box<ReportHandle>>>>,
 ) -> Status {
-    // SAFETY: the header asks the same of the caller.
-    enter(|| unsafe {
-        let target = Some(path(target, "target")?);
-        read_tree(key, path(tree, "tree")?, target, options, report)
-    })
+    let operation = Operation::Decrypt;
+    // SAFETY: the header asks the same of the caller, for all of these.
+    unsafe {
+        at_tree(operation, key, tree, options, report, |call| {
+            let target = path(target, "target")?;
+            call.told(|tree| tree.read(Some(target)))
+        })
+    }
 }
 
 /// Authenticates a generation of a sealed tree and writes nothing, see `evener_tree_decrypt`. With
@@ -135,8 +134,11 @@ pub unsafe extern "C" fn evener_tree_verify(
     options: *const SealedTreeOptions,
     report: Option<&mut MaybeUninit<Option<Box<ReportHandle>>>>,
 ) -> Status {
-    // SAFETY: the header asks the same of the caller.
-    enter(|| unsafe { read_tree(key, path(tree, "tree")?, None, options, report) })
+    let operation = Operation::Decrypt;
+    // SAFETY: the header asks the same of the caller, for all of these.
+    unsafe {
+        at_tree(operation, key, tree, options, report, |call| call.told(|tree| tree.read(None)))
+    }
 }
 
 /// Passes `each` the entries of a generation, or those of the `paths` in it, by directory, then by
@@ -150,12 +152,9 @@ pub unsafe extern "C" fn evener_tree_list(
     user_data: *mut c_void,
     report: Option<&mut MaybeUninit<Option<Box<ReportHandle>>>>,
 ) -> Status {
-    let operation = Operation::Decrypt;
+    let passed = (each, user_data);
     // SAFETY: the header asks the same of the caller.
-    enter(|| unsafe {
-        let mut each = passing(each, user_data)?;
-        at_tree(operation, key, tree, options, report, |tree| Ok(tree.list(&mut each)))
-    })
+    unsafe { pass_items(key, tree, options, passed, report, |tree, each| tree.list(each)) }
 }
 
 /// Passes `each` the generations, the newest first. Those that the key does not open are the
@@ -169,12 +168,9 @@ pub unsafe extern "C" fn evener_tree_generations(
     user_data: *mut c_void,
     report: Option<&mut MaybeUninit<Option<Box<ReportHandle>>>>,
 ) -> Status {
-    let operation = Operation::Decrypt;
+    let passed = (each, user_data);
     // SAFETY: the header asks the same of the caller.
-    enter(|| unsafe {
-        let mut each = passing(each, user_data)?;
-        at_tree(operation, key, tree, options, report, |tree| Ok(tree.generations(&mut each)))
-    })
+    unsafe { pass_items(key, tree, options, passed, report, |tree, each| tree.generations(each)) }
 }
 
 /// Passes `each` what differs between the generation that the options name and a later state: the
@@ -191,14 +187,14 @@ pub unsafe extern "C" fn evener_tree_diff(
     user_data: *mut c_void,
     report: Option<&mut MaybeUninit<Option<Box<ReportHandle>>>>,
 ) -> Status {
-    let operation = Operation::Decrypt;
-    // SAFETY: the header asks the same of the caller.
-    enter(|| unsafe {
-        let (mut each, later) = (passing(each, user_data)?, optional_path(later));
-        at_tree(operation, key, tree, options, report, |tree| {
-            Ok(tree.diff(later_generation, later, &mut each))
+    let passed = (each, user_data);
+    // SAFETY: the header asks the same of the caller, for both.
+    unsafe {
+        let later = optional_path(later);
+        pass_items(key, tree, options, passed, report, |tree, each| {
+            tree.diff(later_generation, later, each)
         })
-    })
+    }
 }
 
 /// Removes the generations that `keep` and `keep_within` do not keep, and what killed runs have
@@ -214,7 +210,7 @@ pub unsafe extern "C" fn evener_tree_clean(
 ) -> Status {
     let operation = Operation::Encrypt;
     // SAFETY: the header asks the same of the caller.
-    enter(|| unsafe { at_tree(operation, key, tree, options, report, |tree| Ok(tree.clean())) })
+    unsafe { at_tree(operation, key, tree, options, report, |call| Ok(call.open.clean())) }
 }
 
 /// Wraps the keys of all generations for the recipients of `new_key`, without reading content. Old
@@ -229,16 +225,14 @@ pub unsafe extern "C" fn evener_tree_rewrap(
     options: *const SealedTreeOptions,
     report: Option<&mut MaybeUninit<Option<Box<ReportHandle>>>>,
 ) -> Status {
-    // SAFETY: the header asks the same of the caller, for all of these.
-    enter(|| unsafe {
-        let tree = path(tree, "tree")?;
-        with_report(report, || {
-            let (_, wishes) = wishes(options)?;
-            let (key, new_key) = (given(key, "key")?, given(new_key, "new_key")?);
-            let operation = Operation::Encrypt;
-            OpenTree::new(operation, tree, &wishes, key, Some(new_key))?.rewrap(new_key)
+    let operation = Operation::Encrypt;
+    // SAFETY: the header asks the same of the caller.
+    unsafe {
+        at_tree(operation, key, tree, options, report, |call| {
+            let new_key = given(new_key, "new_key")?;
+            call.open.opened_by([call.key, new_key])?.rewrap(new_key)
         })
-    })
+    }
 }
 
 /// Passes `each` those who may sign the next generation, and those who are revoked.
@@ -251,12 +245,9 @@ pub unsafe extern "C" fn evener_tree_signers(
     user_data: *mut c_void,
     report: Option<&mut MaybeUninit<Option<Box<ReportHandle>>>>,
 ) -> Status {
-    let operation = Operation::Decrypt;
+    let passed = (each, user_data);
     // SAFETY: the header asks the same of the caller.
-    enter(|| unsafe {
-        let mut each = passing(each, user_data)?;
-        at_tree(operation, key, tree, options, report, |tree| Ok(tree.signers(&mut each)))
-    })
+    unsafe { pass_items(key, tree, options, passed, report, |tree, each| tree.signers(each)) }
 }
 
 /// Passes `each` the signer that this machine is for a tree, which may be absent. Another machine
@@ -294,35 +285,47 @@ pub unsafe extern "C" fn evener_tree_change_signers(
 ) -> Status {
     let operation = Operation::Encrypt;
     // SAFETY: the header asks the same of the caller, for all of these.
-    enter(|| unsafe {
-        let change = [
-            optional_text(add, "add")?,
-            optional_text(remove, "remove")?,
-            optional_text(revoke, "revoke")?,
-        ];
-        at_tree(operation, key, tree, options, report, |tree| tree.change_signers(change))
-    })
+    unsafe {
+        at_tree(operation, key, tree, options, report, |call| {
+            call.open.change_signers([
+                optional_text(add, "add")?,
+                optional_text(remove, "remove")?,
+                optional_text(revoke, "revoke")?,
+            ])
+        })
+    }
 }
 
-/// # Safety
-/// All pointers keep the header's rules.
-unsafe fn read_tree(
-    key: Option<&FileKeyHandle>,
-    tree: &Path,
-    target: Option<&Path>,
-    options: *const SealedTreeOptions,
-    report: Place<'_>,
-) -> Result<(), Trouble> {
-    with_report(report, || {
-        // SAFETY: as asked of the caller.
-        let (files, wishes) = unsafe { wishes(options) }?;
-        let key = given(key, "key")?;
-        let open = OpenTree::new(Operation::Decrypt, tree, &wishes, key, None)?;
-        // SAFETY: as asked of the caller.
-        unsafe { told(files, &wishes.files, &open.control, || open.read(target)) }
-    })
+/// A call for a tree.
+struct Call<'c> {
+    open: OpenTree<'c>,
+    key: &'c FileKeyHandle,
+    files: Option<FileOptions>,
+    wishes: &'c Wishes<'c>,
 }
 
+impl Call<'_> {
+    /// Wraps the fresh keys of new generations.
+    fn wrapping(self, key: &FileKeyHandle) -> Result<Self, Trouble> {
+        Ok(Call { open: self.open.wrapping(key)?, ..self })
+    }
+
+    /// Performs an operation that reports progress.
+    ///
+    /// # Safety
+    /// The options keep the header's rules.
+    unsafe fn told(
+        &self,
+        operate: impl FnOnce(&OpenTree<'_>) -> Outcome + Send,
+    ) -> Result<Outcome, Trouble> {
+        let open = &self.open;
+        // SAFETY: as asked of the caller.
+        unsafe { told(self.files, self.wishes, &open.control, || operate(open)) }
+    }
+}
+
+/// Opens a tree for an operation, and stores the operation's report; NULL if there is none.
+///
 /// # Safety
 /// All pointers keep the header's rules.
 unsafe fn at_tree(
@@ -331,28 +334,41 @@ unsafe fn at_tree(
     tree: *const c_char,
     options: *const SealedTreeOptions,
     report: Place<'_>,
-    operate: impl FnOnce(&OpenTree<'_>) -> Result<Outcome, Trouble>,
-) -> Result<(), Trouble> {
-    // SAFETY: as asked of the caller.
-    let tree = unsafe { path(tree, "tree") }?;
-    with_report(report, || {
-        // SAFETY: as asked of the caller.
-        let (_, wishes) = unsafe { wishes(options) }?;
-        operate(&OpenTree::new(operation, tree, &wishes, given(key, "key")?, None)?)
+    operate: impl FnOnce(Call<'_>) -> Result<Outcome, Trouble>,
+) -> Status {
+    enter(|| {
+        let place = report.map(|place| place.write(None));
+        // SAFETY: as asked of the caller, for both.
+        let (tree, (files, wishes)) = unsafe { (path(tree, "tree")?, wishes(options)?) };
+        let key = given(key, "key")?;
+        let open = OpenTree::new(operation, tree, &wishes, key)?;
+        let call = Call { open, key, files, wishes: &wishes.files };
+        let Outcome { report, verdict } = operate(call)?;
+        if let Some(place) = place {
+            *place = Some(Box::new(report));
+        }
+        verdict
     })
 }
 
-/// Stores the report of an operation; NULL if there is none.
-fn with_report(
+/// Passes a tree's items to the callback.
+///
+/// # Safety
+/// All pointers keep the header's rules.
+unsafe fn pass_items(
+    key: Option<&FileKeyHandle>,
+    tree: *const c_char,
+    options: *const SealedTreeOptions,
+    (each, user_data): (ItemCallback, *mut c_void),
     report: Place<'_>,
-    operate: impl FnOnce() -> Result<Outcome, Trouble>,
-) -> Result<(), Trouble> {
-    let place = report.map(|place| place.write(None));
-    let Outcome { report, verdict } = operate()?;
-    if let Some(place) = place {
-        *place = Some(Box::new(report));
+    operate: impl FnOnce(&OpenTree<'_>, Each<'_>) -> Outcome,
+) -> Status {
+    // SAFETY: as asked of the caller, for both.
+    unsafe {
+        at_tree(Operation::Decrypt, key, tree, options, report, |call| {
+            Ok(operate(&call.open, &mut passing(each, user_data)?))
+        })
     }
-    verdict
 }
 
 /// # Safety
