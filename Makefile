@@ -39,7 +39,7 @@ test-nightly: needs
 	EVENER_TEST_ROUNDS=500 cargo test --locked --release -p evener-place --test sealed_writers --test sealed_cleaning killed -- --nocapture
 	EVENER_TEST_ROUNDS=200 cargo test --locked --release -p evener-place --test sealed_writers at_once -- --nocapture
 	tests/object-stores/install
-	EVENER_TEST_ROUNDS=70 cargo test --locked --release -p evener-cli --test stores killed
+	EVENER_TEST_ROUNDS=70 cargo test --locked --release -p evener-cli --test stores --test new_keys killed
 	tests/nightly/age-exchanges
 	tests/check-demo --cold
 

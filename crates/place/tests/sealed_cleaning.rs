@@ -6,8 +6,10 @@ use std::fs;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
+use common::child::shim;
+use common::kills::{Kills, rounds};
 use common::sealed::{ACTION, Scene, content, key, seal_in_child};
 use evener_keys::signing::OwnKey;
 use evener_place::indexed::{self, CleanOptions, Cleaned, SealedOptions, Sign, Signer};
@@ -75,15 +77,15 @@ fn kill_often(action: &str, kind: &str, rounds: u32) {
     let expected = content(&scene.source());
     scene.copy("tree", "tree-before");
     scene.copy("state-a", "state-before");
-    let spawn = || {
+    let mut kills = Kills::new(&scene, |scene| {
         let mut command = scene.seal_command(kind, "a");
+        // Removing is so quick that a kill hardly ever falls between.
+        command.env("LD_PRELOAD", shim()).env("EVENER_FAULT_CALL", "unlinkat");
+        command.env("EVENER_FAULT_DO", "wait");
         command.env(ACTION, action).stdout(Stdio::null()).stderr(Stdio::null());
         command.spawn().unwrap()
-    };
-    let begun = Instant::now();
-    assert!(spawn().wait().unwrap().success());
-    let whole_run = begun.elapsed();
-    let (mut killed, mut reader) = (0, scene.reader(kind, "r"));
+    });
+    let mut reader = scene.reader(kind, "r");
     if kind == "key" {
         reader.keychain.keys.push(key(8));
     }
@@ -91,10 +93,7 @@ fn kill_often(action: &str, kind: &str, rounds: u32) {
         scene.copy("tree-before", "tree");
         scene.copy("state-before", "state-a");
         drop(fs::remove_dir_all(scene.path("state-r")));
-        let mut run = spawn();
-        std::thread::sleep(whole_run.mul_f64((f64::from(round) * 0.618_034).fract()));
-        drop(run.kill());
-        killed += u32::from(run.wait().unwrap().code().is_none());
+        kills.kill();
         let what = format!("{action} {kind}, round {round}");
         let faults = scene.faults(&reader);
         assert!(faults.is_empty(), "{what}: {faults:?}");
@@ -120,15 +119,8 @@ fn kill_often(action: &str, kind: &str, rounds: u32) {
         assert!(faults.is_empty(), "{what}: {faults:?}");
         fs::remove_file(scene.source().join("more")).unwrap();
     }
-    println!("{action} {kind}: {killed} of {rounds} killed");
-    assert!(killed > 0, "every run was over before it was killed");
-}
-
-/// The number of rounds: more in the nightly run.
-fn rounds(usual: u32) -> u32 {
-    let rounds = std::env::var("EVENER_TEST_ROUNDS").ok().and_then(|it| it.parse().ok());
-    let rounds = rounds.unwrap_or(usual);
-    if common::is_emulated() { rounds / 10 } else { rounds }
+    println!("{action} {kind}: {kills}");
+    kills.assert_some();
 }
 
 #[test]

@@ -5,10 +5,10 @@ mod common;
 use std::fs;
 use std::process::{Child, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
 
 use common::child::shim;
 use common::forge::Forge;
+use common::kills::{Kills, rounds};
 use common::sealed::{Scene, key, seal_in_child};
 use evener_place::indexed::{At, SealedOptions};
 
@@ -27,13 +27,6 @@ fn generations(scene: &Scene) -> u64 {
     numbers.sort_unstable();
     assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
     numbers.len() as u64
-}
-
-/// The number of rounds: more in the nightly run.
-fn rounds(usual: u32) -> u32 {
-    let rounds = std::env::var("EVENER_TEST_ROUNDS").ok().and_then(|it| it.parse().ok());
-    let rounds = rounds.unwrap_or(usual);
-    if common::is_emulated() { rounds / 10 } else { rounds }
 }
 
 /// Two threads seal at once, for so many rounds.
@@ -129,27 +122,20 @@ fn spawn(scene: &Scene, kind: &str) -> Child {
 /// Without nameless files.
 const NAMED: &str = ", named";
 
-/// Moments that fill `whole` evenly, for any number of rounds: multiples of the golden ratio.
-fn moment(round: u32, whole: Duration) -> Duration {
-    whole.mul_f64((f64::from(round) * 0.618_034).fract())
-}
-
 /// Kills a run, and checks that the tree is what it was before or after it, and that the next run
 /// succeeds. With `update`, the tree has a generation before.
 fn kill_often(spawned: &str, update: bool, rounds: u32) {
-    let spawn = |scene: &Scene, _: &str| spawn(scene, spawned);
+    let spawn = |scene: &Scene| spawn(scene, spawned);
     let kind = spawned.trim_end_matches(NAMED);
     let scene = Scene::new();
     fill(&scene, 0);
     if update {
-        assert!(spawn(&scene, kind).wait().unwrap().success());
+        assert!(spawn(&scene).wait().unwrap().success());
         scene.copy("tree", "tree-before");
         scene.copy("state-a", "state-before");
         fill(&scene, 1);
     }
-    let begun = Instant::now();
-    assert!(spawn(&scene, kind).wait().unwrap().success());
-    let whole_run = begun.elapsed();
+    let mut kills = Kills::new(&scene, spawn);
     let reset = |name: &str| match update {
         true => {
             scene.copy(&format!("{name}-before"), if name == "tree" { name } else { "state-a" })
@@ -158,16 +144,13 @@ fn kill_often(spawned: &str, update: bool, rounds: u32) {
             drop(fs::remove_dir_all(scene.path(if name == "tree" { name } else { "state-a" })))
         }
     };
-    let (mut killed, mut published) = (0, 0);
+    let mut published = 0;
     for round in 0..rounds {
         reset("tree");
         reset("state");
         drop(fs::remove_dir_all(scene.path("state-r")));
         let before = if scene.tree().exists() { generations(&scene) } else { 0 };
-        let mut run = spawn(&scene, kind);
-        thread::sleep(moment(round, whole_run));
-        drop(run.kill());
-        killed += u32::from(run.wait().unwrap().code().is_none());
+        kills.kill();
         let what = format!("{kind}, update {update}, round {round}");
         let after = generations(&scene);
         assert!((before..=before + 1).contains(&after), "{what}");
@@ -200,8 +183,8 @@ fn kill_often(spawned: &str, update: bool, rounds: u32) {
         let writers = fs::read_dir(scene.tree().join("writers")).unwrap();
         let _ = writers.count();
     }
-    println!("{kind}, update {update}: {killed} of {rounds} killed, {published} had published");
-    assert!(killed > 0, "every run was over before it was killed");
+    println!("{spawned}, update {update}: {kills}, {published} had published");
+    kills.assert_some();
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 pub mod child;
 pub mod forge;
+pub mod kills;
 pub mod late;
 pub mod meddler;
 pub mod parts;

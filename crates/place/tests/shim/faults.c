@@ -7,6 +7,7 @@
  *   EVENER_FAULT_NTH=N           the Nth such call fails; 0: all of them
  *   EVENER_FAULT_DO=ERRNO|short  with this error, or by doing only a byte of what was asked;
  *                   flip|longer  pwrite writes another first byte, or three bytes more, and succeeds
+ *                   wait     it waits for a millisecond, and succeeds
  *   EVENER_FAULT_MARK=PATH       made when a call was made to fail
  *   EVENER_FAULT_COUNT=PATH      gets, at the end of the process, the number of names that files and
  *                                directories were opened by: of `a/b` two
@@ -119,6 +120,10 @@ static enum verdict judge(const char *call, int fd, const char *name)
         return FLIP;
     if (what != NULL && strcmp(what, "longer") == 0)
         return LONGER;
+    if (what != NULL && strcmp(what, "wait") == 0) {
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        return GO_ON;
+    }
     errno = what == NULL ? EIO : atoi(what);
     return FAIL;
 }

@@ -1,0 +1,116 @@
+//! Runs that change a sealed tree and are killed, at moments that fill them evenly.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Display, Formatter};
+use std::fs;
+use std::path::PathBuf;
+use std::process::Child;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::sealed::{Scene, content};
+
+/// The number of rounds: more in the nightly run.
+pub fn rounds(usual: u32) -> u32 {
+    let rounds = std::env::var("EVENER_TEST_ROUNDS").ok().and_then(|it| it.parse().ok());
+    let rounds = rounds.unwrap_or(usual);
+    if super::is_emulated() { rounds / 10 } else { rounds }
+}
+
+/// Kills runs of one kind, each of which begins with the same tree, and counts what they left.
+pub struct Kills<'s> {
+    scene: &'s Scene,
+    spawn: Box<dyn Fn(&Scene) -> Child + 's>,
+    before: BTreeSet<PathBuf>,
+    /// The numbers of files in the directories of the tree after a whole run.
+    after: BTreeMap<PathBuf, usize>,
+    whole_run: Duration,
+    /// About the time from a run's first change of the tree to its end.
+    work: Duration,
+    rounds: u32,
+    killed: u32,
+    half_done: u32,
+}
+
+impl<'s> Kills<'s> {
+    /// Measures a whole run in the tree as it is, and leaves it changed.
+    pub fn new(scene: &'s Scene, spawn: impl Fn(&Scene) -> Child + 's) -> Kills<'s> {
+        let (before, begun) = (names(scene), Instant::now());
+        let mut run = spawn(scene);
+        await_change(scene, &mut run);
+        let changed = Instant::now();
+        assert!(run.wait().unwrap().success());
+        let (whole_run, work, after) = (begun.elapsed(), changed.elapsed(), counts(&names(scene)));
+        let (rounds, killed, half_done) = (0, 0, 0);
+        let spawn = Box::new(spawn);
+        Kills { scene, spawn, before, after, whole_run, work, rounds, killed, half_done }
+    }
+
+    /// Kills a run: every second one at any moment, the others after they have begun to change the
+    /// tree. The tree is as it was before the first one.
+    pub fn kill(&mut self) {
+        let mut run = (self.spawn)(self.scene);
+        // Multiples of the golden ratio fill the time evenly, however many there are.
+        let share = (f64::from(self.rounds) * 0.618_034).fract();
+        let is_at_work = self.rounds % 2 == 1;
+        if is_at_work {
+            await_change(self.scene, &mut run);
+        }
+        thread::sleep(if is_at_work { self.work } else { self.whole_run }.mul_f64(share));
+        drop(run.kill());
+        let is_killed = run.wait().unwrap().code().is_none();
+        if is_at_work {
+            // How long it takes depends on what else the machine does.
+            self.work = self.work.mul_f64(if is_killed { 1.1 } else { 0.8 });
+        }
+        self.rounds += 1;
+        self.killed += u32::from(is_killed);
+        let names = names(self.scene);
+        let is_half_done = names != self.before && counts(&names) != self.after;
+        self.half_done += u32::from(is_killed && is_half_done);
+    }
+
+    #[track_caller]
+    pub fn assert_some(&self) {
+        assert!(self.half_done > 0, "no run was killed while it changed the tree: {self}");
+    }
+}
+
+impl Display for Kills<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Kills { rounds, killed, half_done, .. } = self;
+        write!(f, "{killed} of {rounds} killed, {half_done} left the tree half done")
+    }
+}
+
+/// Waits until a run changes the tree, or ends.
+fn await_change(scene: &Scene, run: &mut Child) {
+    let glance = || {
+        let entries = |name| fs::read_dir(scene.tree().join(name)).map_or(0, Iterator::count);
+        ["", "tree", "keys", "data", "writers"].map(entries)
+    };
+    let before = glance();
+    while glance() == before && run.try_wait().unwrap().is_none() {
+        thread::yield_now();
+    }
+}
+
+/// The paths of all files of the tree. The number of directories in `data/` is up to chance.
+fn names(scene: &Scene) -> BTreeSet<PathBuf> {
+    match scene.tree().exists() {
+        true => {
+            let names = content(&scene.tree()).into_keys();
+            names.filter(|name| !name.starts_with("data") || name.iter().count() == 3).collect()
+        }
+        false => BTreeSet::new(),
+    }
+}
+
+/// The number of paths in each directory of the tree.
+fn counts(names: &BTreeSet<PathBuf>) -> BTreeMap<PathBuf, usize> {
+    let mut counts = BTreeMap::new();
+    for directory in names.iter().filter_map(|name| name.iter().next()) {
+        *counts.entry(PathBuf::from(directory)).or_default() += 1;
+    }
+    counts
+}
