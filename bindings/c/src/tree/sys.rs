@@ -2,7 +2,6 @@
 
 use std::ffi::{c_char, c_void};
 use std::mem::MaybeUninit;
-use std::path::Path;
 
 use facade::place::Local;
 use facade::sealed_trees::{SealedOptions, is_sealed, refuse_gone_at};
