@@ -94,7 +94,7 @@ fn await_change(scene: &Scene, run: &mut Child) {
     };
     let before = glance();
     while glance() == before && run.try_wait().unwrap().is_none() {
-        thread::yield_now();
+        thread::sleep(Duration::from_micros(100));
     }
 }
 
