@@ -4,6 +4,10 @@
 
 # Checks of the whole program, each a script that ends with a status; added to `make test`.
 CHECKS := $(sort $(wildcard tests/check-*))
+# Those that take longest, by their time, begin first. What a module gets to do beside the cores depends on what
+# else runs, so its lies are told when nothing does.
+LONGEST := $(addprefix tests/check-,boards testbed tls c)
+ALONE := tests/check-liar
 
 build: build-needs
 	cargo build --locked --release
@@ -77,7 +81,8 @@ dependencies: needs
 	scripts/check-dependencies
 
 checks: needs
-	scripts/checks unit-tests dependencies $(CHECKS)
+	scripts/checks unit-tests $(LONGEST) dependencies $(filter-out $(LONGEST) $(ALONE),$(CHECKS))
+	scripts/checks $(ALONE)
 
 bench-tree: build-lab
 	target/release/evener-lab bench tree --svg target/bench-tree.svg
