@@ -4,16 +4,16 @@ use std::ops::Range;
 
 use evener_place::{Blob, Metadata};
 use evener_seal::{Fault, Name};
-use futures_util::TryStreamExt;
-use opendal::ErrorKind;
+use futures_util::{TryStream, TryStreamExt};
 use opendal::options::ReaderOptions;
+use opendal::{Buffer, Error, ErrorKind};
 use tokio::time::sleep;
 
 use crate::address::Provider;
 use crate::fault::fault;
 use crate::metadata::metadata;
 use crate::objects::Objects;
-use crate::transport::{ATTEMPTS, backoff};
+use crate::transport::Patience;
 
 /// An open object.
 pub(crate) struct Object {
@@ -147,40 +147,36 @@ async fn read(
     range: Range<u64>,
     buffer: &mut [u8],
 ) -> opendal::Result<(opendal::Metadata, usize)> {
-    for attempt in 1.. {
-        match read_once(objects, key, options, range.clone(), buffer).await {
-            Err(error) if error.is_temporary() && attempt < ATTEMPTS => {
-                sleep(backoff(attempt)).await;
-            }
-            read => return read,
+    let reader = objects.operator().reader_options(key, options.clone()).await?;
+    let mut patience = Patience::default();
+    loop {
+        // The transport has repeated what fails up to here.
+        let mut stream = reader.clone().into_stream(range.clone()).await?;
+        let found = stream.metadata().await?;
+        let left = found.content_length().saturating_sub(range.start);
+        let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
+        match fill(&mut buffer[..wanted], stream).await {
+            Ok(read) => return Ok((found, read)),
+            Err(error) => sleep(patience.after(&error, true).ok_or(error)?).await,
         }
     }
-    unreachable!("the loop has no end")
 }
 
-async fn read_once(
-    objects: &Objects,
-    key: &str,
-    options: &ReaderOptions,
-    range: Range<u64>,
+/// Returns how many bytes came.
+async fn fill(
     buffer: &mut [u8],
-) -> opendal::Result<(opendal::Metadata, usize)> {
-    let at = range.start;
-    let reader = objects.operator().reader_options(key, options.clone()).await?;
-    let mut stream = reader.into_stream(range).await?;
-    let found = stream.metadata().await?;
-    let left = usize::try_from(found.content_length().saturating_sub(at)).unwrap_or(usize::MAX);
-    let wanted = left.min(buffer.len());
+    mut stream: impl TryStream<Ok = Buffer, Error = Error> + Unpin,
+) -> opendal::Result<usize> {
     let mut read = 0;
-    while read < wanted {
+    while read < buffer.len() {
         let Some(bytes) = stream.try_next().await? else { break };
         for piece in bytes {
-            let taken = piece.len().min(wanted - read);
+            let taken = piece.len().min(buffer.len() - read);
             buffer[read..][..taken].copy_from_slice(&piece[..taken]);
             read += taken;
         }
     }
-    Ok((found, read))
+    Ok(read)
 }
 
 const NO_ETAG: &str =

@@ -10,6 +10,7 @@ use crate::fault::text;
 use crate::metadata::{TOKEN, pairs};
 use crate::objects::{Objects, PART};
 use crate::probe::{is_refusal, token};
+use crate::unanswered::Unanswered;
 
 /// An object that is being written: in one request, or in several parts that become an object at the
 /// end.
@@ -86,7 +87,7 @@ impl Upload {
     /// Finds out what became of a call that failed: the answer to an earlier attempt may be lost.
     fn settle(&self, error: &Error) -> Result<(), Fault> {
         let reason = text(error);
-        let is_certain = !error.is_temporary();
+        let is_certain = !error.is_temporary() && Unanswered::of(error).is_none();
         match self.objects.status(&self.name) {
             Ok(Some(found)) if self.is_ours(&found) => Ok(()),
             Ok(Some(_)) if self.is_new => Err(Fault::Exists(self.name.clone())),

@@ -4,6 +4,8 @@ use evener_core::shown_text;
 use evener_seal::{Fault, Name};
 use opendal::{Error, ErrorKind};
 
+use crate::unanswered::{Unanswered, causes};
+
 /// The fault of a call that was about this object.
 pub(crate) fn fault(error: &Error, name: &Name) -> Fault {
     match error.kind() {
@@ -25,6 +27,9 @@ fn words(error: &Error) -> String {
     if error.to_string().contains("failed to load signing credential") {
         return NO_CREDENTIALS.to_owned();
     }
+    if let Some(unanswered) = Unanswered::of(error) {
+        return unanswered.to_string();
+    }
     let told = told_by_store(error.message());
     match error.kind() {
         ErrorKind::PermissionDenied => format!(
@@ -35,8 +40,7 @@ fn words(error: &Error) -> String {
             format!("the store gives no reason{}", status(error))
         }
         _ => told.unwrap_or_else(|| {
-            let causes = std::iter::successors(std::error::Error::source(error), |it| it.source());
-            let causes = causes.map(|cause| format!(": {cause}"));
+            let causes = causes(error).map(|cause| format!(": {cause}"));
             error.message().to_owned() + &causes.collect::<String>()
         }),
     }

@@ -14,6 +14,7 @@ mod address;
 mod blob;
 mod draft;
 mod fault;
+mod host;
 mod listing;
 mod metadata;
 mod objects;
@@ -21,6 +22,8 @@ mod operator;
 mod pool;
 mod probe;
 mod transport;
+mod unanswered;
+mod wire;
 
 pub use address::{Address, MalformedAddress, Provider};
 pub use objects::Objects;

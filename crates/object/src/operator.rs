@@ -1,5 +1,6 @@
 //! What speaks with a store.
 
+use std::time::Duration;
 use std::{env, fmt};
 
 use evener_seal::Fault;
@@ -12,7 +13,7 @@ use crate::fault::text;
 use crate::transport::Patient;
 
 /// How a store is reached.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Settings {
     /// The credentials. `None` takes those that the provider's own tools find, which Google's store
@@ -26,11 +27,24 @@ pub struct Settings {
     pub storage_class: Option<String>,
     /// How many requests are made at once.
     pub requests: usize,
+    /// How long a request may go without a byte in either direction. The third time in a row, it
+    /// fails.
+    pub stall: Duration,
+    /// Called at most once for a place: the store does not answer, and is asked again.
+    pub on_silence: Option<fn(&Address)>,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { access: None, endpoint: None, profile: None, storage_class: None, requests: 32 }
+        Settings {
+            access: None,
+            endpoint: None,
+            profile: None,
+            storage_class: None,
+            requests: 32,
+            stall: Duration::from_secs(20),
+            on_silence: None,
+        }
     }
 }
 
@@ -65,13 +79,18 @@ pub(crate) fn operator(
         let scheme = address.provider.scheme();
         return Err(Fault::Refused(format!("{scheme}:// takes no {setting}; leave it out")));
     }
+    if let Some(endpoint) = &settings.endpoint {
+        check_endpoint(endpoint)?;
+    }
     let built = match address.provider {
         Provider::S3 => s3(address, settings, runtime)?,
         Provider::Gcs => gcs(address, settings),
         Provider::Azure => azure(address, settings)?,
     };
     let refused = |error: opendal::Error| Fault::Refused(text(&error));
-    let transport = Patient::new(settings.requests).map_err(refused)?;
+    let (on_silence, of) = (settings.on_silence, address.clone());
+    let listener = Box::new(move || on_silence.into_iter().for_each(|tell| tell(&of)));
+    let transport = Patient::new(settings.requests, settings.stall, listener).map_err(refused)?;
     let context = OperationContext::new().with_http_transport(HttpTransporter::new(transport));
     Ok(built.map_err(refused)?.with_context(context))
 }
@@ -104,6 +123,7 @@ fn s3(
         }
     };
     if let Some(endpoint) = &endpoint {
+        check_endpoint(endpoint)?;
         builder = builder.endpoint(endpoint);
     }
     let is_far_from_aws = endpoint.is_some_and(|it| !it.contains("amazonaws.com"));
@@ -164,10 +184,19 @@ fn azure(address: &Address, settings: &Settings) -> Result<opendal::Result<Opera
     Ok(Operator::new(builder.container(&address.bucket).root(&address.prefix)))
 }
 
+fn check_endpoint(endpoint: &str) -> Result<(), Fault> {
+    let is_web = |url: &reqwest::Url| matches!(url.scheme(), "http" | "https") && url.has_host();
+    match reqwest::Url::parse(endpoint).is_ok_and(|url| is_web(&url)) {
+        true => Ok(()),
+        false => Err(Fault::Refused(format!("{endpoint}: {NO_URL}"))),
+    }
+}
+
 fn variable(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
 }
 
+const NO_URL: &str = "a store's address begins with http:// or https:// and names a host";
 const NO_REGION: &str =
     "no region is set, and the bucket does not tell its own; set AWS_REGION, or check its name";
 const NO_ACCOUNT: &str =

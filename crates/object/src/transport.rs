@@ -3,71 +3,138 @@
 //! A repeated request has the same bytes, which are kept until an answer is there. So nothing above
 //! seals anything again.
 
-use std::time::Duration;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
-use futures_util::{Stream, StreamExt, stream};
+use evener_core::IgnorePoison;
+use futures_util::stream;
 use http::header::{RANGE, RETRY_AFTER};
-use http::{HeaderMap, Method, Request, Response, StatusCode};
-use opendal::{Buffer, Error, ErrorKind, HttpBody, HttpTransport, Result};
-use opendal_http_transport_reqwest::ReqwestTransport;
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
+use opendal::{Buffer, Error, HttpBody, HttpTransport, Result};
 use tokio::time::{sleep, timeout};
+
+use crate::host::Host;
+use crate::unanswered::{Kind, Unanswered};
+use crate::wire::Wire;
 
 /// Sends requests, and repeats those that fail in passing.
 pub(crate) struct Patient {
-    inner: ReqwestTransport,
+    wire: Wire,
+    stall: Duration,
+    hosts: Mutex<HashMap<String, Arc<Host>>>,
+    listener: Listener,
+    has_told: AtomicBool,
 }
+
+/// Hears, once, that the store does not answer and is asked again.
+pub(crate) type Listener = Box<dyn Fn() + Send + Sync>;
 
 impl Patient {
     /// # Errors
     /// When TLS can't be set up.
-    pub(crate) fn new(requests: usize) -> Result<Patient> {
-        let client = reqwest::Client::builder()
-            .connect_timeout(TO_CONNECT)
-            .pool_max_idle_per_host(requests)
-            .build()
-            .map_err(|error| Error::new(ErrorKind::Unexpected, "set up TLS").set_source(error))?;
-        Ok(Patient { inner: ReqwestTransport::new(client) })
+    pub(crate) fn new(requests: usize, stall: Duration, listener: Listener) -> Result<Patient> {
+        let wire = Wire::new(requests, stall)?;
+        let (hosts, has_told) = (Mutex::default(), AtomicBool::new(false));
+        Ok(Patient { wire, stall, hosts, listener, has_told })
     }
 
-    async fn attempt(&self, request: Request<Buffer>) -> Result<Response<HttpBody>> {
+    fn host(&self, uri: &Uri) -> Arc<Host> {
+        let authority = uri.authority().map_or("", |it| it.as_str());
+        let mut hosts = self.hosts.lock().ignore_poison();
+        hosts.entry(authority.to_owned()).or_default().clone()
+    }
+
+    async fn attempt(&self, host: &Host, request: Request<Buffer>) -> Result<Response<HttpBody>> {
         // The range of an object may be long; everything else is read at once, and repeated whole.
         let is_read = request.method() == Method::GET && request.headers().contains_key(RANGE);
-        let length = request.body().len() as u64;
-        let limit = STALL + Duration::from_secs(length / SLOWEST);
-        let answer = timeout(limit, self.inner.fetch(request)).await;
-        let (parts, body) = answer.unwrap_or_else(|_| Err(stalled()))?.into_parts();
-        let mut body = body.map_inner(|bytes| Box::new(Box::pin(watched(bytes))));
-        if is_read && parts.status.is_success() {
-            return Ok(Response::from_parts(parts, body));
+        let answer = self.wire.send(request).await?;
+        host.answered();
+        if is_read && answer.status().is_success() {
+            return Ok(answer);
         }
+        let (parts, mut body) = answer.into_parts();
         let whole = body.to_buffer().await?;
         let length = whole.len() as u64;
         let body = HttpBody::new(stream::iter([Ok(whole)]), Some(length));
         Ok(Response::from_parts(parts, body))
     }
+
+    fn tell_of_silence(&self) {
+        if !self.has_told.swap(true, Ordering::Relaxed) {
+            (self.listener)();
+        }
+    }
 }
 
 impl HttpTransport for Patient {
     async fn fetch(&self, request: Request<Buffer>) -> Result<Response<HttpBody>> {
-        let most = if asks_for_credentials(&request) { 1 } else { ATTEMPTS };
-        for attempt in 1.. {
-            let answer = self.attempt(copy(&request)).await;
-            let pause = match &answer {
-                Ok(answer) if is_passing(answer.status()) => asked(answer.headers()),
-                Err(error) if error.is_temporary() && !is_distrusted(error) => None,
-                _ => return answer,
-            };
-            if attempt >= most {
-                return answer;
-            }
-            sleep(pause.unwrap_or_else(|| backoff(attempt))).await;
+        let (host, begun) = (self.host(request.uri()), Instant::now());
+        host.check(self.stall)?;
+        if asks_for_credentials(&request) {
+            let answer = timeout(FOR_CREDENTIALS, self.attempt(&host, request)).await;
+            let answer = answer.unwrap_or_else(|_| Err(Unanswered::stalled()));
+            return answer.inspect_err(|error| host.gave_up(error, begun));
         }
-        unreachable!("the loop has no end")
+        let mut patience = Patience::default();
+        loop {
+            let answer = self.attempt(&host, copy(&request)).await;
+            let pause = match &answer {
+                Ok(answer) if is_passing(answer.status()) => {
+                    patience.after_refusal(answer.headers())
+                }
+                Ok(_) => return answer,
+                Err(error) => patience.after(error, host.has_answered()),
+            };
+            if let Err(error) = &answer {
+                match pause {
+                    Some(_) if Unanswered::of(error).is_some() => self.tell_of_silence(),
+                    Some(_) => {}
+                    None => host.gave_up(error, begun),
+                }
+            }
+            let Some(pause) = pause else { return answer };
+            sleep(pause).await;
+        }
+    }
+}
+
+/// The failures of one request.
+#[derive(Default)]
+pub(crate) struct Patience {
+    failures: u32,
+    stalls: u32,
+}
+
+impl Patience {
+    /// How long to wait before the request is repeated; `None` if that makes no sense any more.
+    pub(crate) fn after(&mut self, error: &Error, has_answered: bool) -> Option<Duration> {
+        match Unanswered::of(error).map(|unanswered| unanswered.kind) {
+            Some(Kind::Stalled) => self.stalls += 1,
+            // The address is wrong, more likely than not.
+            Some(Kind::Unreached) if !has_answered => return None,
+            Some(Kind::Distrusted) => return None,
+            None if !error.is_temporary() => return None,
+            _ => {}
+        }
+        self.pause()
+    }
+
+    fn after_refusal(&mut self, headers: &HeaderMap) -> Option<Duration> {
+        let pause = self.pause()?;
+        Some(asked(headers).unwrap_or(pause))
+    }
+
+    fn pause(&mut self) -> Option<Duration> {
+        self.failures += 1;
+        let is_over = self.failures == ATTEMPTS || self.stalls == MOST_STALLS;
+        (!is_over).then(|| backoff(self.failures))
     }
 }
 
 /// How long to wait before the next attempt: a random time, which doubles up to a limit.
-pub(crate) fn backoff(attempt: u32) -> Duration {
+fn backoff(attempt: u32) -> Duration {
     let longest = (FIRST_PAUSE * 2u32.saturating_pow(attempt - 1)).min(LONGEST_PAUSE);
     let mut random = [0; 4];
     // Without randomness it waits for the longest time.
@@ -89,12 +156,6 @@ fn is_passing(status: StatusCode) -> bool {
     matches!(status.as_u16(), 408 | 429 | 500 | 502 | 503 | 504)
 }
 
-/// A server whose certificate is not trusted will not have another one soon.
-fn is_distrusted(error: &Error) -> bool {
-    let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
-    causes.into_iter().any(|cause| cause.to_string().contains("certificate"))
-}
-
 /// A machine of a cloud answers at once, and elsewhere nobody does.
 fn asks_for_credentials(request: &Request<Buffer>) -> bool {
     let host = request.uri().host().unwrap_or_default();
@@ -111,30 +172,35 @@ fn copy(request: &Request<Buffer>) -> Request<Buffer> {
     copy
 }
 
-/// The same bytes, with an error when none come for too long.
-fn watched(
-    bytes: impl Stream<Item = Result<Buffer>> + Send + Sync + Unpin,
-) -> impl Stream<Item = Result<Buffer>> + Send + Sync {
-    stream::unfold(bytes, |mut bytes| async {
-        let next = timeout(STALL, bytes.next()).await;
-        next.unwrap_or_else(|_| Some(Err(stalled()))).map(|next| (next, bytes))
-    })
-}
-
-fn stalled() -> Error {
-    Error::new(ErrorKind::Unexpected, "the store does not answer").set_temporary()
-}
-
 /// The most attempts at one request: some 15 seconds.
-pub(crate) const ATTEMPTS: u32 = 8;
+const ATTEMPTS: u32 = 8;
+
+/// The most of them that may end because nothing moves.
+const MOST_STALLS: u32 = 3;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 const LONGEST_ASKED: Duration = Duration::from_secs(60);
-const TO_CONNECT: Duration = Duration::from_secs(10);
 
-/// How long nothing may come.
-const STALL: Duration = Duration::from_secs(60);
+/// How long to wait for the credentials of this machine.
+const FOR_CREDENTIALS: Duration = Duration::from_secs(2);
 
-/// The bytes a second at which a request is still taken to move.
-const SLOWEST: u64 = 16 << 10;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patience_ends() {
+        let attempts = |error: &Error, has_answered| {
+            let mut patience = Patience::default();
+            1 + std::iter::from_fn(|| patience.after(error, has_answered)).count() as u32
+        };
+        let error = |kind| Error::from(Unanswered { kind, reason: String::new() });
+        let reset = Error::new(opendal::ErrorKind::Unexpected, "").set_temporary();
+        assert_eq!(attempts(&reset, false), ATTEMPTS);
+        assert_eq!(attempts(&error(Kind::Stalled), false), MOST_STALLS);
+        assert_eq!(attempts(&error(Kind::Unreached), true), ATTEMPTS);
+        assert_eq!(attempts(&error(Kind::Unreached), false), 1);
+        assert_eq!(attempts(&error(Kind::Distrusted), true), 1);
+    }
+}

@@ -2,10 +2,7 @@
 
 mod common;
 
-use std::collections::HashMap;
-use std::sync::Mutex;
-
-use common::proxy::{Act, Proxy, Request};
+use common::proxy::{Act, Proxy, Request, at_first};
 use common::{Server, assert_same, name, objects, perform};
 use evener_place::{
     Fault, FileError, Memory, Metadata, NewObject, Operation, Origin, Report, Store,
@@ -26,17 +23,6 @@ fn all_arrives(choose: impl Fn(&Request) -> Act + Send + Sync + 'static) {
     assert_same(&plain, &back);
     proxy.assert_nothing_was_sealed_twice();
     assert_eq!(server.open_uploads(), 0);
-}
-
-/// True for the first so many of each kind of request.
-fn at_first(times: u32) -> impl Fn(&Request) -> bool {
-    let seen: Mutex<HashMap<String, u32>> = Mutex::default();
-    move |request| {
-        let mut seen = seen.lock().unwrap();
-        let number = seen.entry(request.purpose()).or_default();
-        *number += 1;
-        *number <= times
-    }
 }
 
 #[test]

@@ -50,6 +50,17 @@ impl Request {
     }
 }
 
+/// True for the first so many of each kind of request.
+pub fn at_first(times: u32) -> impl Fn(&Request) -> bool {
+    let seen: Mutex<HashMap<String, u32>> = Mutex::default();
+    move |request| {
+        let mut seen = seen.lock().unwrap();
+        let number = seen.entry(request.purpose()).or_default();
+        *number += 1;
+        *number <= times
+    }
+}
+
 /// What the proxy does with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
@@ -62,6 +73,10 @@ pub enum Act {
     LoseAnswer,
     /// Half of the answer's body comes.
     Cut,
+    /// No answer comes, and the connection stays.
+    Stall,
+    /// Half of the answer's body comes, and the connection stays.
+    StallHalfway,
     /// The answer names another ETag.
     OtherEtag,
 }
@@ -121,6 +136,10 @@ impl Proxy {
     }
 }
 
+fn until_closed(mut reader: impl Read) -> io::Result<()> {
+    io::copy(&mut reader, &mut io::sink()).map(drop)
+}
+
 impl State {
     fn serve(&self, connection: &TcpStream) -> io::Result<()> {
         let mut reader = BufReader::new(connection);
@@ -135,13 +154,16 @@ impl State {
                     continue;
                 }
                 Act::Reset => return connection.shutdown(Shutdown::Both),
+                Act::Stall => return until_closed(reader),
                 _ => {}
             }
             let mut answer = self.forward(&request)?;
             let body = answer.windows(4).position(|it| it == b"\r\n\r\n").unwrap_or(0) + 4;
             match act {
                 Act::LoseAnswer => return connection.shutdown(Shutdown::Both),
-                Act::Cut => answer.truncate(body + answer.len().saturating_sub(body) / 2),
+                Act::Cut | Act::StallHalfway => {
+                    answer.truncate(body + answer.len().saturating_sub(body) / 2);
+                }
                 Act::OtherEtag => {
                     let head = String::from_utf8_lossy(&answer[..body]).to_ascii_lowercase();
                     if let Some(at) = head.find("etag: \"") {
@@ -151,6 +173,9 @@ impl State {
                 _ => {}
             }
             (&mut &*connection).write_all(&answer)?;
+            if act == Act::StallHalfway {
+                return until_closed(reader);
+            }
             // The server was asked to end the connection.
             return connection.shutdown(Shutdown::Both);
         }

@@ -1,0 +1,154 @@
+//! Servers that are not there, or say nothing.
+
+mod common;
+
+use std::io::Write;
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use common::proxy::{Act, Proxy, Request, at_first};
+use common::{Server, assert_same, name, objects, perform};
+use evener_object::{Access, Address, Objects, Settings};
+use evener_place::{Fault, Memory, Operation, Store, TransferOptions};
+
+fn settings(endpoint: &str) -> Settings {
+    let mut settings = Settings::default();
+    settings.endpoint = Some(endpoint.to_owned());
+    settings.access = Some(Access { id: "key".to_owned(), secret: "secret".to_owned() });
+    settings
+}
+
+fn place(settings: &Settings) -> Result<Objects, Fault> {
+    Objects::new(&"s3://bucket/x".parse().unwrap(), settings)
+}
+
+/// The reason why the store can't tell of an object.
+#[track_caller]
+fn reason(place: &Objects) -> String {
+    match place.look(&name("object")) {
+        Err(Fault::Failed(reason)) => reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+static TOLD: AtomicU32 = AtomicU32::new(0);
+
+#[test]
+fn silence_is_told_once_and_ends() {
+    let proxy = Proxy::new(0, |_| Act::Stall);
+    let mut settings = settings(&format!("http://127.0.0.1:{}", proxy.port));
+    settings.stall = Duration::from_millis(300);
+    settings.on_silence = Some(|address: &Address| {
+        assert_eq!(address.to_string(), "s3://bucket/x");
+        TOLD.fetch_add(1, Ordering::SeqCst);
+    });
+    let place = place(&settings).unwrap();
+    assert_eq!(reason(&place), "the store does not answer");
+    assert_eq!((proxy.requests(), TOLD.load(Ordering::SeqCst)), (3, 1));
+    assert_eq!(reason(&place), "the store does not answer");
+    assert_eq!(TOLD.load(Ordering::SeqCst), 1);
+}
+
+/// All arrives although a request of each kind gets no answer.
+fn passes(act: Act, is_hit: fn(&Request) -> bool) {
+    let Some(server) = Server::s3() else { return };
+    let is_first = at_first(1);
+    let proxy = Proxy::new(server.port, move |it| match is_hit(it) && is_first(it) {
+        true => act,
+        false => Act::Pass,
+    });
+    let mut settings = server.settings(proxy.port);
+    settings.stall = Duration::from_secs(2);
+    let (plain, back, options) = (objects(), Memory::new(), TransferOptions::default());
+    let place = place(&settings).unwrap();
+    for (operation, report) in [
+        (Operation::Encrypt, perform(Operation::Encrypt, &plain, Some(&place), &options)),
+        (Operation::Decrypt, perform(Operation::Decrypt, &place, Some(&back), &options)),
+    ] {
+        assert!(report.is_success() && report.files == 6, "{operation:?} {:?}", report.failures);
+    }
+    assert_same(&plain, &back);
+    proxy.assert_nothing_was_sealed_twice();
+    assert_eq!(server.open_uploads(), 0);
+}
+
+#[test]
+fn stalls_pass() {
+    passes(Act::Stall, |it| it.is_complete() || it.target.contains("/1.enc"));
+}
+
+#[test]
+fn answers_that_stall_halfway_are_read_again() {
+    passes(Act::StallHalfway, |it| it.method == "GET" && it.target.contains("/5.enc"));
+}
+
+#[test]
+fn a_server_that_is_not_there_is_named() {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let endpoint = format!("http://127.0.0.1:{port}");
+    let told = reason(&place(&settings(&endpoint)).unwrap());
+    assert_eq!(told, format!("no server listens at {endpoint}"));
+    let told = reason(&place(&settings("http://nowhere.invalid")).unwrap());
+    assert!(told.starts_with("the address of the host nowhere.invalid is not found: "), "{told}");
+    for endpoint in ["ftp://127.0.0.1", "127.0.0.1:9000", "http://", ""] {
+        let refused = place(&settings(endpoint)).map(drop).unwrap_err();
+        assert!(matches!(&refused, Fault::Refused(it) if it.contains("http://")), "{refused}");
+    }
+}
+
+/// A server of TLS with a certificate that it has made itself.
+struct TlsServer {
+    child: Child,
+    port: u16,
+    _home: tempfile::TempDir,
+}
+
+impl TlsServer {
+    fn new() -> TlsServer {
+        let home = tempfile::tempdir().unwrap();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let openssl = |line: &str, directory: &Path| {
+            let mut command = Command::new("openssl");
+            command.args(line.split(' ')).current_dir(directory);
+            // At the end of its input, the server ends.
+            command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+            command
+        };
+        let made = "req -x509 -newkey rsa:2048 -nodes -subj /CN=localhost -keyout key -out cert";
+        assert!(openssl(made, home.path()).status().unwrap().success());
+        let serve = format!("s_server -accept {port} -key key -cert cert");
+        let child = openssl(&serve, home.path()).spawn().unwrap();
+        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        TlsServer { child, port, _home: home }
+    }
+}
+
+impl Drop for TlsServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn servers_without_tls_or_trust_are_named() {
+    let server = TlsServer::new();
+    let endpoint = format!("https://127.0.0.1:{}", server.port);
+    let told = reason(&place(&settings(&endpoint)).unwrap());
+    assert!(told.starts_with(&format!("the certificate of {endpoint} is not trusted")), "{told}");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("https://{}", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || {
+        let (mut connection, _) = listener.accept().unwrap();
+        connection.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
+    });
+    let told = reason(&place(&settings(&endpoint)).unwrap());
+    let expected = format!("the server at {endpoint} does not speak TLS as it should: ");
+    assert!(told.starts_with(&expected), "{told}");
+    server.join().unwrap();
+}
