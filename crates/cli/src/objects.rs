@@ -50,6 +50,7 @@ pub(crate) struct Settings {
     pub(crate) endpoint: Option<String>,
     pub(crate) storage_class: Option<String>,
     pub(crate) requests: usize,
+    pub(crate) on_silence: Option<fn(&Address)>,
 }
 
 /// There are none.

@@ -13,8 +13,9 @@ use evener_core::IgnorePoison;
 use crate::ends::{Ends, Place, directory_of};
 use crate::objects::{Address, Objects, Settings};
 use crate::options::{StoreOptions, Writing};
+use crate::progress::clear_bar;
 use crate::route::Route;
-use crate::trouble::{Trouble, refused, shown};
+use crate::trouble::{Trouble, complain, refused, shown};
 
 /// What opens object stores. Copies share what is open.
 #[derive(Clone, Default)]
@@ -25,7 +26,9 @@ pub(crate) struct Stores {
 
 impl Stores {
     pub(crate) fn new(options: &StoreOptions) -> Stores {
-        Stores { settings: options.settings(), ..Stores::default() }
+        let mut settings = options.settings();
+        settings.on_silence = Some(tell_of_silence);
+        Stores { settings, ..Stores::default() }
     }
 
     /// The address that was typed; `None` for a path.
@@ -157,6 +160,11 @@ impl Stores {
     }
 }
 
+fn tell_of_silence(address: &Address) {
+    clear_bar();
+    complain(&format_args!("{address}: the store does not answer; trying again"));
+}
+
 /// What is read.
 struct Source {
     path: PathBuf,
@@ -242,6 +250,10 @@ impl Origin for One {
 
     fn open(&self, name: &Name, first: &mut [u8]) -> Result<(Box<dyn Blob>, usize), Fault> {
         self.place.open(name, first)
+    }
+
+    fn label(&self) -> PathBuf {
+        Origin::label(&self.place)
     }
 }
 
@@ -333,6 +345,10 @@ impl Origin for AnyPlace {
     fn path(&self) -> Option<&Path> {
         self.as_origin().path()
     }
+
+    fn label(&self) -> PathBuf {
+        self.as_origin().label()
+    }
 }
 
 impl Store for AnyPlace {
@@ -370,6 +386,10 @@ impl Store for AnyPlace {
 
     fn path(&self) -> Option<&Path> {
         self.as_store().path()
+    }
+
+    fn label(&self) -> PathBuf {
+        self.as_store().label()
     }
 }
 

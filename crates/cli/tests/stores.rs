@@ -173,6 +173,60 @@ fn what_does_not_go_with_a_store_is_refused() {
     assert!(scene.fixture.path("s3:/one.enc").is_file());
 }
 
+/// Every command, as far as it reads a tree.
+fn readers(tree: &str) -> [Vec<&str>; 9] {
+    [
+        vec!["list", tree],
+        vec!["list", "-k", "my.key", tree],
+        vec!["verify", "-k", "my.key", tree],
+        vec!["decrypt", "-k", "my.key", tree, "back"],
+        vec!["cat", "-k", "my.key", tree, "one"],
+        vec!["clean", "-k", "my.key", "--keep", "1", tree],
+        vec!["diff", "-k", "my.key", tree, "tree"],
+        vec!["rewrap", "-i", "identity", "-r", RECIPIENT, tree],
+        vec!["encrypt", "-k", "my.key", "tree", tree],
+    ]
+}
+
+#[test]
+fn errors_name_the_address() {
+    let Some(scene) = Scene::new() else { return };
+    for arguments in readers("s3://none/a") {
+        let told = Ended::of(&mut scene.command(&arguments)).messages;
+        assert!(told.contains("s3://none/a"), "{arguments:?}: {told}");
+        assert!(!told.contains(": :"), "{arguments:?}: {told}");
+    }
+    for arguments in readers("s3://bucket/a") {
+        let mut command = scene.command(&arguments);
+        let told = Ended::of(command.env("AWS_ENDPOINT_URL", "http://127.0.0.1:1")).messages;
+        let reason = "no server listens at http://127.0.0.1:1";
+        let is_clear = told.contains("s3://bucket/a") && told.contains(reason);
+        assert!(is_clear && !told.contains(": :"), "{arguments:?}: {told}");
+    }
+}
+
+#[test]
+fn credentials_that_are_not_there_are_named() {
+    let Some(scene) = Scene::new() else { return };
+    scene.fixture.secret("empty.json", "{}");
+    let told = |address: &str, name: &str, value: &str| {
+        let mut command = scene.command(&["list", address]);
+        command.env_remove("AWS_ACCESS_KEY_ID").env_remove("AWS_SECRET_ACCESS_KEY");
+        let ended = Ended::of(command.env(name, value));
+        assert_eq!(ended.status, Some(2), "{}", ended.messages);
+        ended.messages
+    };
+    let google = "GOOGLE_APPLICATION_CREDENTIALS";
+    let missing = told("gs://bucket/a", google, "missing.json");
+    let expected =
+        format!("evener: gs://bucket/a: {google} names missing.json, which can't be read");
+    assert!(missing.starts_with(&expected), "{missing}");
+    let empty = told("gs://bucket/a", google, "empty.json");
+    assert!(empty.contains("empty.json, which has no credentials"), "{empty}");
+    let profile = told("s3://bucket/a", "AWS_PROFILE", "nobody");
+    assert!(profile.contains("s3://bucket/a: the profile nobody is neither in "), "{profile}");
+}
+
 /// Each kill costs at most the objects in flight, and no half object is there.
 #[test]
 fn killed_runs_are_resumed() {

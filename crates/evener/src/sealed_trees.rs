@@ -95,7 +95,7 @@ pub fn refuse_gone_at(path: &Path, options: &SealedOptions) -> Result<bool, Fail
         // A path that was never a tree's costs no look at it.
         if refuse_gone(&strict).is_err() && !place.join(MARKER).is_file() {
             let shown = if place == real || place == typed { path } else { place };
-            is_forgotten |= refuse_gone(&known).map_err(at(Some(shown)))?;
+            is_forgotten |= refuse_gone(&known).map_err(at(shown.to_owned()))?;
         }
     }
     Ok(is_forgotten)
@@ -138,9 +138,8 @@ impl Evener {
         tree: &dyn Store,
         sealed: &SealedOptions,
     ) -> Result<(Report, Sealed), OperationError> {
-        let Seated { options, notice } = self
-            .seated(Operation::Encrypt)
-            .map_err(|error| cannot_begin(tree.path().unwrap_or(Path::new("")), error))?;
+        let Seated { options, notice } =
+            self.seated(Operation::Encrypt).map_err(|error| cannot_begin(&tree.label(), error))?;
         let xattrs = sealed.xattrs || options.tree.xattrs;
         let sealed = SealedOptions { xattrs, ..sealed.clone() };
         let (mut report, made) =
@@ -162,9 +161,8 @@ impl Evener {
         target: Option<&dyn Store>,
         sealed: &SealedOptions,
     ) -> Result<(Report, GenerationInfo), OperationError> {
-        let Seated { options, notice } = self
-            .seated(operation)
-            .map_err(|error| cannot_begin(tree.path().unwrap_or(Path::new("")), error))?;
+        let Seated { options, notice } =
+            self.seated(operation).map_err(|error| cannot_begin(&tree.label(), error))?;
         let (mut report, info) =
             indexed::open(operation, tree, target, &options.run, &options.transfer, sealed)?;
         report.notices.extend(notice);
@@ -184,9 +182,9 @@ impl Evener {
         sealed: &SealedOptions,
         paths: &[PathBuf],
     ) -> Result<(Vec<RandomAccess>, GenerationInfo), Failure> {
-        let root = tree.path().unwrap_or(Path::new(""));
+        let root = tree.label();
         let seated = self.seated(Operation::Decrypt);
-        let Seated { options, .. } = seated.map_err(|error| cannot_begin(root, error))?;
+        let Seated { options, .. } = seated.map_err(|error| cannot_begin(&root, error))?;
         let (blobs, info) = indexed::open_files(tree, &options.run, sealed, paths)?;
         let open = |(blob, path): (_, &PathBuf)| {
             self.open_blob(blob).map_err(|error| Failure { path: root.join(path), error })
@@ -215,7 +213,7 @@ impl Evener {
         sealed: &SealedOptions,
         key: Option<&Key>,
     ) -> Result<(Report, Sealed), OperationError> {
-        let options = self.options_for(Operation::Encrypt, tree.path())?;
+        let options = self.options_for(Operation::Encrypt, tree.label())?;
         indexed::rekey(tree, &options.run, &options.transfer, sealed, key)
     }
 
@@ -230,7 +228,7 @@ impl Evener {
         tree: &dyn Origin,
         sealed: &SealedOptions,
     ) -> Result<(Report, GenerationInfo), OperationError> {
-        let options = self.options_for(Operation::Verify, tree.path())?;
+        let options = self.options_for(Operation::Verify, tree.label())?;
         indexed::verify_quickly(tree, &options.run, &options.transfer, sealed)
     }
 
@@ -245,7 +243,7 @@ impl Evener {
         files: u32,
         sealed: &SealedOptions,
     ) -> Result<(Report, GenerationInfo), OperationError> {
-        let options = self.options_for(Operation::Verify, tree.path())?;
+        let options = self.options_for(Operation::Verify, tree.label())?;
         indexed::verify_sample(tree, &options.run, &options.transfer, sealed, files)
     }
 
@@ -261,9 +259,9 @@ impl Evener {
         sealed: &SealedOptions,
         each: &mut dyn FnMut(Result<ListedEntry, Failure>) -> bool,
     ) -> Result<GenerationInfo, Failure> {
-        let options = self.options_for(Operation::Decrypt, tree.path())?;
+        let options = self.options_for(Operation::Decrypt, tree.label())?;
         let selection = &options.transfer.selection;
-        indexed::list(tree, &options.run, selection, depth, sealed, each).map_err(at(tree.path()))
+        indexed::list(tree, &options.run, selection, depth, sealed, each).map_err(at(tree.label()))
     }
 
     /// Lists the generations of a tree, the newest first: the number of each, true if it is whole,
@@ -277,8 +275,8 @@ impl Evener {
         sealed: &SealedOptions,
         each: &mut dyn FnMut(u64, bool, Result<GenerationInfo, FileError>) -> bool,
     ) -> Result<(), Failure> {
-        let options = self.options_for(Operation::Decrypt, tree.path())?;
-        indexed::generations(tree, &options.run, sealed, each).map_err(at(tree.path()))
+        let options = self.options_for(Operation::Decrypt, tree.label())?;
+        indexed::generations(tree, &options.run, sealed, each).map_err(at(tree.label()))
     }
 
     /// Compares a generation, [`SealedOptions::at`], with a later one or with a place such as its
@@ -294,9 +292,9 @@ impl Evener {
         sealed: &SealedOptions,
         each: &mut dyn FnMut(Difference) -> bool,
     ) -> Result<(), Failure> {
-        let options = self.options_for(Operation::Decrypt, tree.path())?;
+        let options = self.options_for(Operation::Decrypt, tree.label())?;
         let selection = &options.transfer.selection;
-        indexed::diff(tree, later, &options.run, selection, sealed, each).map_err(at(tree.path()))
+        indexed::diff(tree, later, &options.run, selection, sealed, each).map_err(at(tree.label()))
     }
 
     /// Removes the files of old generations, and those that killed runs have left. It first makes a
@@ -310,8 +308,8 @@ impl Evener {
         clean: &CleanOptions,
         sealed: &SealedOptions,
     ) -> Result<Cleaned, Failure> {
-        let options = self.options_for(Operation::Encrypt, tree.path())?;
-        indexed::clean(tree, &options.run, sealed, clean).map_err(at(tree.path()))
+        let options = self.options_for(Operation::Encrypt, tree.label())?;
+        indexed::clean(tree, &options.run, sealed, clean).map_err(at(tree.label()))
     }
 
     /// Wraps all keys of a tree for other recipients. Content is not read. Old wrappings go when all
@@ -328,8 +326,8 @@ impl Evener {
         trusts_unopened: bool,
         sealed: &SealedOptions,
     ) -> Result<Rewrapped, Failure> {
-        let options = self.options_for(Operation::Encrypt, tree.path())?;
-        indexed::rewrap(tree, &options.run, wrap, trusts_unopened, sealed).map_err(at(tree.path()))
+        let options = self.options_for(Operation::Encrypt, tree.label())?;
+        indexed::rewrap(tree, &options.run, wrap, trusts_unopened, sealed).map_err(at(tree.label()))
     }
 
     /// Those who may sign the next generation of a tree, and those who are no longer believed, each
@@ -343,8 +341,8 @@ impl Evener {
         tree: &dyn Origin,
         sealed: &SealedOptions,
     ) -> Result<(Vec<TreeSigner>, Vec<(PublicKey, u64)>, GenerationInfo), Failure> {
-        let options = self.options_for(Operation::Decrypt, tree.path())?;
-        indexed::signers(tree, &options.run, sealed).map_err(at(tree.path()))
+        let options = self.options_for(Operation::Decrypt, tree.label())?;
+        indexed::signers(tree, &options.run, sealed).map_err(at(tree.label()))
     }
 
     /// Changes who may sign a tree, in a generation of its own. An unsigned tree becomes a signed
@@ -358,18 +356,17 @@ impl Evener {
         change: &SignerChange,
         sealed: &SealedOptions,
     ) -> Result<u64, Failure> {
-        let options = self.options_for(Operation::Encrypt, tree.path())?;
-        indexed::change_signers(tree, &options.run, change, sealed).map_err(at(tree.path()))
+        let options = self.options_for(Operation::Encrypt, tree.label())?;
+        indexed::change_signers(tree, &options.run, change, sealed).map_err(at(tree.label()))
     }
 
-    fn options_for(&self, operation: Operation, path: Option<&Path>) -> Result<Options, Failure> {
+    fn options_for(&self, operation: Operation, path: PathBuf) -> Result<Options, Failure> {
         self.seated(operation).map(|seated| seated.options).map_err(at(path))
     }
 }
 
 const MARKER: &str = "evener-tree-v1";
 
-fn at(path: Option<&Path>) -> impl FnOnce(FileError) -> Failure {
-    let path = path.unwrap_or(Path::new("")).to_owned();
+fn at(path: PathBuf) -> impl FnOnce(FileError) -> Failure {
     move |error| Failure { path, error }
 }

@@ -109,14 +109,16 @@ impl Draft for Upload {
         let objects = self.objects.clone();
         let part = objects.pool().copy(bytes)?;
         let written = objects.wait(self.writer()?.write(part));
-        written.map_err(|error| Fault::Failed(text(&error)))
+        written.map_err(|error| objects.at(&self.name, Fault::Failed(text(&error))))
     }
 
     fn publish(mut self: Box<Self>, rest: &[u8]) -> Result<(), Fault> {
         let rest = self.objects.pool().copy(rest)?;
         match self.end(rest) {
             Ok(()) => self.writer = None,
-            Err(error) => self.settle(&error)?,
+            Err(error) => {
+                self.settle(&error).map_err(|fault| self.objects.at(&self.name, fault))?;
+            }
         }
         Ok(())
     }

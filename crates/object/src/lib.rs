@@ -12,6 +12,7 @@
 
 mod address;
 mod blob;
+mod credentials;
 mod draft;
 mod fault;
 mod host;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -111,6 +112,16 @@ impl Objects {
         if length > LONGEST_KEY { refused(TOO_LONG) } else { Ok(key) }
     }
 
+    /// The fault of writing an object, which else would be told of its source alone.
+    pub(crate) fn at(&self, name: &Name, fault: Fault) -> Fault {
+        let address = self.inner.address.join(name.path().to_str().unwrap_or_default());
+        match fault {
+            Fault::Failed(reason) => Fault::Failed(format!("{address}: {reason}")),
+            Fault::Unknown(reason) => Fault::Unknown(format!("{address}: {reason}")),
+            fault => fault,
+        }
+    }
+
     /// Returns what a store knows of an object; `None` if there is none.
     pub(crate) fn status(&self, name: &Name) -> Result<Option<opendal::Metadata>, Fault> {
         let key = self.key(name)?;
@@ -145,6 +156,10 @@ impl Origin for Objects {
         let (object, read) = Object::open(self, name, first)?;
         Ok((Box::new(object), read))
     }
+
+    fn label(&self) -> PathBuf {
+        self.inner.address.to_string().into()
+    }
 }
 
 impl Store for Objects {
@@ -168,7 +183,8 @@ impl Store for Objects {
         if !object.metadata.xattrs.is_empty() {
             self.inner.lost_xattrs.store(true, Ordering::Relaxed);
         }
-        Ok(Box::new(Upload::begin(self, object)?))
+        let begun = Upload::begin(self, object);
+        Ok(Box::new(begun.map_err(|fault| self.at(object.name, fault))?))
     }
 
     fn origin(&self) -> Option<&dyn Origin> {
@@ -187,6 +203,10 @@ impl Store for Objects {
             Err(error) => Err(Fault::Failed(text(&error))),
             Ok(()) => Ok(()),
         }
+    }
+
+    fn label(&self) -> PathBuf {
+        Origin::label(self)
     }
 
     fn notices(&self) -> Vec<String> {

@@ -9,6 +9,7 @@ use opendal::{HttpTransporter, OperationContext, Operator};
 use tokio::runtime::Runtime;
 
 use crate::address::{Address, Provider};
+use crate::credentials::{check_google, check_profile};
 use crate::fault::text;
 use crate::transport::Patient;
 
@@ -84,7 +85,7 @@ pub(crate) fn operator(
     }
     let built = match address.provider {
         Provider::S3 => s3(address, settings, runtime)?,
-        Provider::Gcs => gcs(address, settings),
+        Provider::Gcs => gcs(address, settings)?,
         Provider::Azure => azure(address, settings)?,
     };
     let refused = |error: opendal::Error| Fault::Refused(text(&error));
@@ -103,6 +104,8 @@ fn s3(
     let mut builder = S3::default().bucket(&address.bucket).root(&address.prefix);
     if let Some(Access { id, secret }) = &settings.access {
         builder = builder.access_key_id(id).secret_access_key(secret);
+    } else if settings.profile.is_some() || variable("AWS_ACCESS_KEY_ID").is_none() {
+        check_profile(settings.profile.as_deref())?;
     }
     if let Some(profile) = &settings.profile {
         builder = builder.profile(profile);
@@ -134,7 +137,7 @@ fn s3(
     Ok(Operator::new(builder.region(&region)))
 }
 
-fn gcs(address: &Address, settings: &Settings) -> opendal::Result<Operator> {
+fn gcs(address: &Address, settings: &Settings) -> Result<opendal::Result<Operator>, Fault> {
     let mut builder = Gcs::default().bucket(&address.bucket).root(&address.prefix);
     if let Some(class) = &settings.storage_class {
         builder = builder.default_storage_class(class);
@@ -144,16 +147,18 @@ fn gcs(address: &Address, settings: &Settings) -> opendal::Result<Operator> {
     if let Some(emulator) = emulator.filter(|_| settings.endpoint.is_none()) {
         let has_scheme = emulator.contains("://");
         let emulator = if has_scheme { emulator } else { format!("http://{emulator}") };
-        return Operator::new(builder.endpoint(&emulator).skip_signature());
+        return Ok(Operator::new(builder.endpoint(&emulator).skip_signature()));
     }
     if let Some(endpoint) = &settings.endpoint {
         builder = builder.endpoint(endpoint);
-        // Without TLS only an emulator is there, which wants no token, and nobody else gets one.
-        if endpoint.starts_with("http://") {
-            builder = builder.skip_signature();
-        }
     }
-    Operator::new(builder)
+    // Without TLS only an emulator is there, which wants no token, and nobody else gets one.
+    if settings.endpoint.as_ref().is_some_and(|endpoint| endpoint.starts_with("http://")) {
+        builder = builder.skip_signature();
+    } else {
+        check_google()?;
+    }
+    Ok(Operator::new(builder))
 }
 
 fn azure(address: &Address, settings: &Settings) -> Result<opendal::Result<Operator>, Fault> {
@@ -192,7 +197,7 @@ fn check_endpoint(endpoint: &str) -> Result<(), Fault> {
     }
 }
 
-fn variable(name: &str) -> Option<String> {
+pub(crate) fn variable(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
 }
 

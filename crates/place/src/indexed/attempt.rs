@@ -85,7 +85,8 @@ impl Writer<'_> {
         let recipe =
             own.keys.recipe(Purpose::Data, generation).map_err(|error| fail(error.into()))?;
         let ring = KeyRing::new(recipe);
-        let record = Record::new(self.run, self.root());
+        let root = self.origin.label();
+        let record = Record::new(self.run, &root);
         if forgets {
             record.notice(Path::new(""), NOTES_REMOVED.to_owned());
         }
@@ -134,10 +135,6 @@ impl Writer<'_> {
         report.interrupted |= is_stopped || is_undone;
         report.seconds = started.elapsed().as_secs_f64();
         Ok(Attempt::Done(Box::new((report, result))))
-    }
-
-    fn root(&self) -> &Path {
-        self.origin.path().unwrap_or(Path::new(""))
     }
 
     fn plan(&self, tree: TreeId, state: Option<&State>) -> Result<Plan<'_>, FileError> {
@@ -242,10 +239,10 @@ impl Writer<'_> {
         record.into_report(&mut report);
         report.add_statistics(statistics);
         accounts.settle(&mut report);
-        let root = self.root();
+        let root = self.origin.label();
         let files = unverified.into_iter();
         report.add_doubts(files.map(|(engine, path)| (engine, root.join(path))));
-        report.add_unnamed_doubts(root, unnamed);
+        report.add_unnamed_doubts(&root, unnamed);
         report
     }
 

@@ -72,7 +72,7 @@ pub fn list(
     let mut order = Order::default();
     let fail = |path: PathBuf, error| {
         let is_root = path.as_os_str().is_empty();
-        let path = if is_root { origin.path().unwrap_or(Path::new("")).to_owned() } else { path };
+        let path = if is_root { origin.label() } else { path };
         Err(Failure { path, error })
     };
     for line in snapshot.lines(of_depth(wanted(selection), depth, selection)) {

@@ -35,7 +35,7 @@ pub fn verify_quickly(
     sealed: &SealedOptions,
 ) -> Result<(Report, GenerationInfo), OperationError> {
     let started = Instant::now();
-    let root = origin.path().unwrap_or(Path::new(""));
+    let root = &*origin.label();
     let fail = |error| Failure { path: root.to_owned(), error };
     let (snapshot, info) = snapshot(origin, run, sealed).map_err(fail)?;
     let ring = any_ring(&snapshot).map_err(fail)?;

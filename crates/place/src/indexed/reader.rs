@@ -82,7 +82,7 @@ pub fn open(
     options: &TransferOptions,
     sealed: &SealedOptions,
 ) -> Result<(Report, GenerationInfo), OperationError> {
-    let path = origin.path().unwrap_or(Path::new("")).to_owned();
+    let path = origin.label();
     let fail = |error| OperationError::from(Failure { path: path.clone(), error });
     if let (Some(source), Some(target)) = (origin.path(), store.and_then(Store::path)) {
         crate::tree::refuse_overlap(source, target)?;
@@ -121,7 +121,7 @@ pub fn open_files(
     sealed: &SealedOptions,
     paths: &[PathBuf],
 ) -> Result<(Vec<Box<dyn Blob>>, GenerationInfo), Failure> {
-    let root = origin.path().unwrap_or(Path::new(""));
+    let root = &*origin.label();
     let (snapshot, info) =
         snapshot(origin, run, sealed).map_err(|error| Failure { path: root.to_owned(), error })?;
     let source = SealedOrigin::new(&snapshot, Wanted::default());

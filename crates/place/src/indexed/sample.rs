@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use evener_format::index::{EntryPath, Kind};
 
@@ -32,7 +32,7 @@ pub fn verify_sample(
     sealed: &SealedOptions,
     files: u32,
 ) -> Result<(Report, GenerationInfo), OperationError> {
-    let path = origin.path().unwrap_or(Path::new("")).to_owned();
+    let path = origin.label();
     let fail = |error| Failure { path: path.clone(), error };
     let (snapshot, info) = snapshot(origin, run, sealed).map_err(fail)?;
     let ring = any_ring(&snapshot).map_err(fail)?;

@@ -1,7 +1,7 @@
 //! Makes a generation of a sealed tree from a source.
 
 use std::cell::Cell;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use evener_core::Key;
@@ -104,18 +104,18 @@ pub fn seal(
     options: &TransferOptions,
     sealed: &SealedOptions,
 ) -> Result<(Report, Sealed), OperationError> {
-    let path = store.path().unwrap_or(Path::new("")).to_owned();
+    let path = store.label();
     let fail = |error| Failure { path: path.clone(), error };
     contradictions::in_run(run).map_err(fail)?;
     if let (Some(source), Some(target)) = (origin.path(), store.path()) {
         crate::tree::refuse_overlap(source, target)?;
     }
     if holds_nothing(origin) {
-        let path = origin.path().unwrap_or(Path::new("")).to_owned();
+        let path = origin.label();
         return Err(Failure { path, error: refused(NOTHING) }.into());
     }
     if selects_nothing(origin, &options.selection) {
-        let path = origin.path().unwrap_or(Path::new("")).to_owned();
+        let path = origin.label();
         return Err(Failure { path, error: refused(NOTHING_SELECTED) }.into());
     }
     let depot = Depot::of(store, run).map_err(fail)?;
@@ -167,7 +167,7 @@ pub fn rekey(
     sealed: &SealedOptions,
     key: Option<&Key>,
 ) -> Result<(Report, Sealed), OperationError> {
-    let path = store.path().unwrap_or(Path::new("")).to_owned();
+    let path = store.label();
     let fail = |error| Failure { path: path.clone(), error };
     contradictions::in_run(run).map_err(fail)?;
     let depot = Depot::of(store, run).map_err(fail)?;

@@ -24,7 +24,7 @@ pub(crate) use parts::{Assembly, write_to};
 pub use transfer::transfer;
 pub(crate) use transfer::{MOST_REPEATS, may_repeat, seats_for};
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use evener_format::Recipe;
 use evener_seal::{self as seal, Fault, FileError, Name};
@@ -59,6 +59,11 @@ pub trait Origin: Send + Sync {
     /// The directory of this machine that the place is, if it is one.
     fn path(&self) -> Option<&Path> {
         None
+    }
+
+    /// What the errors of its objects begin with: that directory, or an address.
+    fn label(&self) -> PathBuf {
+        self.path().map(Path::to_owned).unwrap_or_default()
     }
 }
 
@@ -150,6 +155,11 @@ pub trait Store: Send + Sync {
     /// The directory of this machine that the place is, if it is one.
     fn path(&self) -> Option<&Path> {
         None
+    }
+
+    /// What the errors of its objects begin with: that directory, or an address.
+    fn label(&self) -> PathBuf {
+        self.path().map(Path::to_owned).unwrap_or_default()
     }
 }
 

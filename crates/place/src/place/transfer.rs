@@ -55,7 +55,7 @@ pub fn transfer(
     if let (Some(source), Some(target)) = (origin.path(), store.and_then(Store::path)) {
         refuse_overlap(source, target)?;
     }
-    let root = origin.path().unwrap_or(Path::new(""));
+    let root = &*origin.label();
     let able = seats::able(run, cipher, direction).map_err(fail)?;
     let abilities = store.map_or(Abilities::QUICK, Store::abilities);
     let requests = [origin.abilities().requests(), abilities.requests()];
