@@ -1,16 +1,17 @@
 //! What is known of a server.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use evener_core::IgnorePoison;
 use opendal::{Error, Result};
 
 use crate::unanswered::Unanswered;
+use crate::window::Window;
 
 /// A server, as its answers show it.
-#[derive(Default)]
 pub(crate) struct Host {
+    pub(crate) window: Arc<Window>,
     state: Mutex<State>,
 }
 
@@ -22,6 +23,10 @@ struct State {
 }
 
 impl Host {
+    pub(crate) fn new(requests: usize) -> Host {
+        Host { window: Arc::new(Window::new(requests)), state: Mutex::default() }
+    }
+
     /// # Errors
     /// That of a request that was given up a short time ago: so a thousand objects do not wait for
     /// a server one after another.
@@ -56,7 +61,7 @@ mod tests {
 
     #[test]
     fn a_silent_server_is_not_asked_again_for_a_while() {
-        let (host, long) = (Host::default(), Duration::from_secs(1000));
+        let (host, long) = (Host::new(1), Duration::from_secs(1000));
         let begun = Instant::now();
         host.gave_up(&Unanswered::stalled(), begun);
         assert!(host.check(long).is_err() && host.check(Duration::ZERO).is_ok());

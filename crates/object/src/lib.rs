@@ -24,6 +24,7 @@ mod pool;
 mod probe;
 mod transport;
 mod unanswered;
+mod window;
 mod wire;
 
 pub use address::{Address, MalformedAddress, Provider};

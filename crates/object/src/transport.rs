@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use evener_core::IgnorePoison;
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
 use http::header::{RANGE, RETRY_AFTER};
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use opendal::{Buffer, Error, HttpBody, HttpTransport, Result};
@@ -22,6 +22,7 @@ use crate::wire::Wire;
 /// Sends requests, and repeats those that fail in passing.
 pub(crate) struct Patient {
     wire: Wire,
+    requests: usize,
     stall: Duration,
     hosts: Mutex<HashMap<String, Arc<Host>>>,
     listener: Listener,
@@ -37,24 +38,30 @@ impl Patient {
     pub(crate) fn new(requests: usize, stall: Duration, listener: Listener) -> Result<Patient> {
         let wire = Wire::new(requests, stall)?;
         let (hosts, has_told) = (Mutex::default(), AtomicBool::new(false));
-        Ok(Patient { wire, stall, hosts, listener, has_told })
+        Ok(Patient { wire, requests, stall, hosts, listener, has_told })
     }
 
     fn host(&self, uri: &Uri) -> Arc<Host> {
         let authority = uri.authority().map_or("", |it| it.as_str());
         let mut hosts = self.hosts.lock().ignore_poison();
-        hosts.entry(authority.to_owned()).or_default().clone()
+        let host = hosts.entry(authority.to_owned());
+        host.or_insert_with(|| Arc::new(Host::new(self.requests))).clone()
     }
 
     async fn attempt(&self, host: &Host, request: Request<Buffer>) -> Result<Response<HttpBody>> {
         // The range of an object may be long; everything else is read at once, and repeated whole.
         let is_read = request.method() == Method::GET && request.headers().contains_key(RANGE);
-        let answer = self.wire.send(request).await?;
+        let place = host.window.enter().await;
+        let (parts, mut body) = self.wire.send(request).await?.into_parts();
         host.answered();
-        if is_read && answer.status().is_success() {
-            return Ok(answer);
+        match parts.status.as_u16() {
+            429 | 503 => place.was_too_many(),
+            _ => place.was_answered(),
         }
-        let (parts, mut body) = answer.into_parts();
+        if is_read && parts.status.is_success() {
+            let body = body.map_inner(|bytes| Box::new(bytes.inspect(move |_| place.stay())));
+            return Ok(Response::from_parts(parts, body));
+        }
         let whole = body.to_buffer().await?;
         let length = whole.len() as u64;
         let body = HttpBody::new(stream::iter([Ok(whole)]), Some(length));

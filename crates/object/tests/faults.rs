@@ -2,6 +2,11 @@
 
 mod common;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
 use common::proxy::{Act, Proxy, Request, at_first};
 use common::{Server, assert_same, name, objects, perform};
 use evener_place::{
@@ -30,6 +35,46 @@ fn storms_of_503_and_429_pass() {
     let is_hit = at_first(2);
     let status = |request: &Request| if request.number % 2 == 1 { 503 } else { 429 };
     all_arrives(move |it| if is_hit(it) { Act::Answer(status(it)) } else { Act::Pass });
+}
+
+/// A store that takes four requests at once soon gets no more than about that.
+#[test]
+fn a_store_that_says_503_gets_fewer_requests_at_once() {
+    let Some(server) = Server::s3() else { return };
+    let refused = Arc::new(AtomicU32::new(0));
+    let seen = refused.clone();
+    let proxy = Proxy::new(server.port, move |it| {
+        sleep(Duration::from_millis(5));
+        match it.in_flight > 4 {
+            true => {
+                seen.fetch_add(1, Ordering::SeqCst);
+                Act::Answer(503)
+            }
+            false => Act::Pass,
+        }
+    });
+    let plain = Memory::new();
+    (0..300).for_each(|number| plain.insert(name(number.to_string()), b"content"));
+    let (place, options) = (server.through(proxy.port, "x"), TransferOptions::default());
+    let report = perform(Operation::Encrypt, &plain, Some(&place), &options);
+    assert!(report.is_success() && report.files == 300, "{:?}", report.failures);
+    let refused = u64::from(refused.load(Ordering::SeqCst));
+    eprintln!("{refused} of {} requests were refused", proxy.requests());
+    assert!(refused * 4 < proxy.requests(), "{refused} of {}", proxy.requests());
+}
+
+#[test]
+fn a_pause_that_the_store_asks_for_is_made() {
+    let Some(server) = Server::s3() else { return };
+    let is_hit = at_first(1);
+    let proxy = Proxy::new(server.port, move |it| match is_hit(it) {
+        true => Act::AskLater,
+        false => Act::Pass,
+    });
+    let begun = Instant::now();
+    assert_eq!(server.through(proxy.port, "x").look(&name("object")), Ok(None));
+    assert!(begun.elapsed() >= Duration::from_secs(1));
+    assert_eq!(proxy.requests(), 2);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -14,6 +14,8 @@ use std::thread;
 pub struct Request {
     /// How many came before it, of all kinds.
     pub number: u64,
+    /// How many are being answered, with this one.
+    pub in_flight: usize,
     pub method: String,
     /// The path and the query.
     pub target: String,
@@ -67,6 +69,8 @@ pub enum Act {
     Pass,
     /// Answers itself, with this status.
     Answer(u16),
+    /// Answers itself with 503, and asks for a pause of a second.
+    AskLater,
     /// Ends the connection, and the server hears nothing.
     Reset,
     /// The server does it, and the answer is lost.
@@ -99,6 +103,7 @@ struct State {
     upstream: u16,
     choose: Box<Choose>,
     requests: AtomicU64,
+    in_flight: AtomicUsize,
     sealed: Mutex<(Salts, Parts)>,
     sealed_twice: Mutex<Vec<String>>,
 }
@@ -111,6 +116,7 @@ impl Proxy {
             upstream,
             choose: Box::new(choose),
             requests: AtomicU64::new(0),
+            in_flight: AtomicUsize::new(0),
             sealed: Mutex::default(),
             sealed_twice: Mutex::default(),
         });
@@ -146,7 +152,15 @@ impl State {
         while let Some(request) = self.read(&mut reader)? {
             self.watch(&request);
             let act = (self.choose)(&request);
+            if !matches!(act, Act::Pass) {
+                self.in_flight.fetch_sub(1, Ordering::SeqCst);
+            }
             match act {
+                Act::AskLater => {
+                    let answer = "HTTP/1.1 503 -\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n";
+                    (&mut &*connection).write_all(answer.as_bytes())?;
+                    continue;
+                }
                 Act::Answer(status) => {
                     let answer =
                         format!("HTTP/1.1 {status} -\r\nETag: \"0\"\r\nContent-Length: 0\r\n\r\n");
@@ -157,7 +171,11 @@ impl State {
                 Act::Stall => return until_closed(reader),
                 _ => {}
             }
-            let mut answer = self.forward(&request)?;
+            let answer = self.forward(&request);
+            if act == Act::Pass {
+                self.in_flight.fetch_sub(1, Ordering::SeqCst);
+            }
+            let mut answer = answer?;
             let body = answer.windows(4).position(|it| it == b"\r\n\r\n").unwrap_or(0) + 4;
             match act {
                 Act::LoseAnswer => return connection.shutdown(Shutdown::Both),
@@ -203,7 +221,8 @@ impl State {
         let mut words = first.split(' ').map(str::to_owned);
         let (method, target) = (words.next().unwrap(), words.next().unwrap());
         let number = self.requests.fetch_add(1, Ordering::SeqCst);
-        Ok(Some(Request { number, method, target, head, body }))
+        let in_flight = self.in_flight.fetch_add(1, Ordering::SeqCst) + 1;
+        Ok(Some(Request { number, in_flight, method, target, head, body }))
     }
 
     fn forward(&self, request: &Request) -> io::Result<Vec<u8>> {
