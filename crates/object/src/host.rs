@@ -6,12 +6,14 @@ use std::time::{Duration, Instant};
 use evener_core::IgnorePoison;
 use opendal::{Error, Result};
 
+use crate::latencies::Latencies;
 use crate::unanswered::Unanswered;
 use crate::window::Window;
 
 /// A server, as its answers show it.
 pub(crate) struct Host {
     pub(crate) window: Arc<Window>,
+    pub(crate) reads: Latencies,
     state: Mutex<State>,
 }
 
@@ -24,7 +26,8 @@ struct State {
 
 impl Host {
     pub(crate) fn new(requests: usize) -> Host {
-        Host { window: Arc::new(Window::new(requests)), state: Mutex::default() }
+        let window = Arc::new(Window::new(requests));
+        Host { window, reads: Latencies::default(), state: Mutex::default() }
     }
 
     /// # Errors

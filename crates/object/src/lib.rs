@@ -16,6 +16,7 @@ mod credentials;
 mod draft;
 mod fault;
 mod host;
+mod latencies;
 mod listing;
 mod metadata;
 mod objects;

@@ -37,6 +37,11 @@ impl Window {
         }
     }
 
+    /// Returns whether the server takes as many as there may be.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.state.lock().ignore_poison().limit >= self.most
+    }
+
     fn try_enter(self: &Arc<Window>) -> Option<Place> {
         let mut state = self.state.lock().ignore_poison();
         // The limit is at least one.

@@ -85,6 +85,38 @@ fn answers_that_stall_halfway_are_read_again() {
     passes(Act::StallHalfway, |it| it.method == "GET" && it.target.contains("/5.enc"));
 }
 
+/// One read of 50 would wait for 20 seconds.
+#[test]
+fn slow_reads_are_overtaken() {
+    let Some(server) = Server::s3() else { return };
+    let reads = AtomicU32::new(0);
+    let proxy = Proxy::new(server.port, move |it| {
+        let is_read = it.method == "GET" && it.target.contains(".enc");
+        match is_read && reads.fetch_add(1, Ordering::SeqCst) % 50 == 49 {
+            true => Act::Stall,
+            false => Act::Pass,
+        }
+    });
+    static SILENT: AtomicU32 = AtomicU32::new(0);
+    let mut settings = server.settings(proxy.port);
+    settings.requests = 4;
+    settings.on_silence = Some(|_| {
+        SILENT.fetch_add(1, Ordering::SeqCst);
+    });
+    let (plain, options) = (Memory::new(), TransferOptions::default());
+    (0..400).for_each(|number| plain.insert(name(number.to_string()), b"content"));
+    let place = place(&settings).unwrap();
+    let report = perform(Operation::Encrypt, &plain, Some(&place), &options);
+    assert!(report.is_success(), "{:?}", report.failures);
+    let (before, begun) = (proxy.requests(), std::time::Instant::now());
+    let report = perform(Operation::Verify, &place, None, &options);
+    assert!(report.is_success() && report.files == 400, "{:?}", report.failures);
+    let requests = proxy.requests() - before;
+    eprintln!("400 reads took {requests} requests and {:?}", begun.elapsed());
+    assert_eq!(SILENT.load(Ordering::SeqCst), 0);
+    assert!(requests > 400 && requests < 480, "{requests}");
+}
+
 #[test]
 fn a_server_that_is_not_there_is_named() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
