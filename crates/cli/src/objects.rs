@@ -1,6 +1,7 @@
 //! What stands for object stores in a program that was built without them.
 
 use std::fmt;
+use std::num::NonZeroU64;
 use std::str::FromStr;
 
 use evener::place::{Abilities, Blob, Draft, Entry, Fault, Name, NewObject, Origin, Store};
@@ -50,7 +51,17 @@ pub(crate) struct Settings {
     pub(crate) endpoint: Option<String>,
     pub(crate) storage_class: Option<String>,
     pub(crate) requests: usize,
+    pub(crate) bandwidth: Option<Bandwidth>,
     pub(crate) on_silence: Option<fn(&Address)>,
+}
+
+#[derive(Clone)]
+pub(crate) struct Bandwidth;
+
+impl Bandwidth {
+    pub(crate) fn new(_: NonZeroU64) -> Bandwidth {
+        Bandwidth
+    }
 }
 
 /// There are none.

@@ -46,7 +46,7 @@ fn a_tree_goes_there_and_back() {
     let told = scene.expect(0, &["encrypt", "-k", "my.key", "tree", "s3://bucket/a b"]).messages;
     assert!(told.starts_with("evener: encrypted 2 files, 293.0 KiB in "), "{told}");
     assert!(scene.server.bucket().join("a b/deep/two.enc").is_file());
-    scene.expect(0, &["verify", "-k", "my.key", "s3://bucket/a b"]);
+    scene.expect(0, &["verify", "-k", "my.key", "--bandwidth", "10M", "s3://bucket/a b"]);
     let listed = scene.expect(0, &["list", "-k", "my.key", "s3://bucket/a b/"]).output;
     let listed = String::from_utf8(listed).unwrap();
     assert!(listed.contains("cobblestone-256  s3://bucket/a b/deep/two.enc"), "{listed}");
@@ -165,6 +165,8 @@ fn what_does_not_go_with_a_store_is_refused() {
     refused(&["encrypt", "-k", "my.key", "tree", "s3://"], "names no bucket");
     refused(&["encrypt", "-k", "my.key", "-", "s3://bucket/a"], "pipe");
     refused(&["verify", "-k", "my.key", "--requests", "3", "tree"], "--requests");
+    refused(&["verify", "-k", "my.key", "--bandwidth", "1M", "tree"], "--bandwidth");
+    refused(&["verify", "-k", "my.key", "--bandwidth", "0", "s3://bucket/a"], "nothing would move");
     refused(&["verify", "-k", "my.key", "--requests", "0", "s3://bucket/a"], "1 to 1024");
     let told = scene.expect(1, &["verify", "-k", "my.key", "s3://bucket/none"]).messages;
     assert!(told.contains("nothing was found"), "{told}");

@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod bandwidth;
 mod blob;
 mod credentials;
 mod draft;
@@ -29,5 +30,6 @@ mod window;
 mod wire;
 
 pub use address::{Address, MalformedAddress, Provider};
+pub use bandwidth::Bandwidth;
 pub use objects::Objects;
 pub use operator::{Access, Settings};

@@ -9,6 +9,7 @@ use opendal::{HttpTransporter, OperationContext, Operator};
 use tokio::runtime::Runtime;
 
 use crate::address::{Address, Provider};
+use crate::bandwidth::Bandwidth;
 use crate::credentials::{check_google, check_profile};
 use crate::fault::text;
 use crate::transport::Patient;
@@ -28,6 +29,8 @@ pub struct Settings {
     pub storage_class: Option<String>,
     /// How many requests are made at once.
     pub requests: usize,
+    /// How many bytes move at most. Places with copies of it share the limit.
+    pub bandwidth: Option<Bandwidth>,
     /// How long a request may go without a byte in either direction. The third time in a row, it
     /// fails.
     pub stall: Duration,
@@ -43,6 +46,7 @@ impl Default for Settings {
             profile: None,
             storage_class: None,
             requests: 32,
+            bandwidth: None,
             stall: Duration::from_secs(20),
             on_silence: None,
         }
@@ -91,7 +95,7 @@ pub(crate) fn operator(
     let refused = |error: opendal::Error| Fault::Refused(text(&error));
     let (on_silence, of) = (settings.on_silence, address.clone());
     let listener = Box::new(move || on_silence.into_iter().for_each(|tell| tell(&of)));
-    let transport = Patient::new(settings.requests, settings.stall, listener).map_err(refused)?;
+    let transport = Patient::new(settings, listener).map_err(refused)?;
     let context = OperationContext::new().with_http_transport(HttpTransporter::new(transport));
     Ok(built.map_err(refused)?.with_context(context))
 }

@@ -18,6 +18,7 @@ use opendal::{Buffer, Error, HttpBody, HttpTransport, Result};
 use tokio::time::{sleep, timeout};
 
 use crate::host::Host;
+use crate::operator::Settings;
 use crate::unanswered::{Kind, Unanswered};
 use crate::wire::Wire;
 
@@ -37,8 +38,9 @@ pub(crate) type Listener = Box<dyn Fn() + Send + Sync>;
 impl Patient {
     /// # Errors
     /// When TLS can't be set up.
-    pub(crate) fn new(requests: usize, stall: Duration, listener: Listener) -> Result<Patient> {
-        let wire = Wire::new(requests, stall)?;
+    pub(crate) fn new(settings: &Settings, listener: Listener) -> Result<Patient> {
+        let Settings { requests, stall, .. } = *settings;
+        let wire = Wire::new(requests, stall, settings.bandwidth.clone())?;
         let (hosts, has_told) = (Mutex::default(), AtomicBool::new(false));
         Ok(Patient { wire, requests, stall, hosts, listener, has_told })
     }

@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use std::{convert, pin};
@@ -13,8 +13,9 @@ use http::header::CONTENT_LENGTH;
 use http::{Method, Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use opendal::{Buffer, Error, ErrorKind, HttpBody, Result};
-use tokio::time::timeout;
+use tokio::time::{Sleep, sleep_until, timeout};
 
+use crate::bandwidth::Bandwidth;
 use crate::unanswered::{Unanswered, failed};
 
 /// Sends requests, each once.
@@ -23,18 +24,23 @@ pub(crate) struct Wire {
     client: reqwest::Client,
     /// How long nothing may move.
     stall: Duration,
+    bandwidth: Option<Bandwidth>,
 }
 
 impl Wire {
     /// # Errors
     /// When TLS can't be set up.
-    pub(crate) fn new(requests: usize, stall: Duration) -> Result<Wire> {
+    pub(crate) fn new(
+        requests: usize,
+        stall: Duration,
+        bandwidth: Option<Bandwidth>,
+    ) -> Result<Wire> {
         let client = reqwest::Client::builder()
             .connect_timeout(TO_CONNECT.min(stall))
             .pool_max_idle_per_host(requests)
             .build()
             .map_err(|error| Error::new(ErrorKind::Unexpected, "set up TLS").set_source(error))?;
-        Ok(Wire { client, stall })
+        Ok(Wire { client, stall, bandwidth })
     }
 
     /// Returns when the head of the answer is there.
@@ -43,7 +49,7 @@ impl Wire {
     /// [`Unanswered`] is the source if there is no connection, or no byte moves for too long.
     pub(crate) async fn send(&self, request: Request<Buffer>) -> Result<Response<HttpBody>> {
         let (uri, is_head) = (request.uri().clone(), request.method() == Method::HEAD);
-        let sent = Arc::<AtomicUsize>::default();
+        let sent = Arc::<Sent>::default();
         // The kernel still holds some of what it has taken.
         let held = request.body().len().min(MOST_HELD);
         let limit = self.stall + Duration::from_secs((held / SLOWEST) as u64);
@@ -57,19 +63,20 @@ impl Wire {
         if let Some(headers) = head.headers_mut() {
             std::mem::swap(headers, answer.headers_mut());
         }
-        let bytes = Box::pin(watched(answer, self.stall));
+        let bytes = Box::pin(watched(answer, self.stall, self.bandwidth.clone()));
         head.extension(uri).body(HttpBody::new(bytes, length)).map_err(unsendable)
     }
 
-    fn request(
-        &self,
-        request: Request<Buffer>,
-        sent: &Arc<AtomicUsize>,
-    ) -> Result<reqwest::Request> {
+    fn request(&self, request: Request<Buffer>, sent: &Arc<Sent>) -> Result<reqwest::Request> {
         let (parts, rest) = request.into_parts();
         let body = match rest.is_empty() {
             true => reqwest::Body::default(),
-            false => reqwest::Body::wrap(Pieces { rest, sent: sent.clone() }),
+            false => reqwest::Body::wrap(Pieces {
+                rest,
+                sent: sent.clone(),
+                bandwidth: self.bandwidth.clone(),
+                pause: None,
+            }),
         };
         let request = Request::from_parts(parts, body);
         reqwest::Request::try_from(request).map_err(unsendable)
@@ -80,10 +87,21 @@ fn unsendable(error: impl std::error::Error + Send + Sync + 'static) -> Error {
     Error::new(ErrorKind::Unexpected, "a request can't be made").set_source(error)
 }
 
+/// How a request moves.
+#[derive(Default)]
+struct Sent {
+    bytes: AtomicUsize,
+    /// True while it waits for its share of the bandwidth.
+    waits: AtomicBool,
+}
+
 /// What a request sends, in pieces that are counted.
 struct Pieces {
     rest: Buffer,
-    sent: Arc<AtomicUsize>,
+    sent: Arc<Sent>,
+    bandwidth: Option<Bandwidth>,
+    /// Ends when the next piece may move.
+    pause: Option<Pin<Box<Sleep>>>,
 }
 
 impl Body for Pieces {
@@ -92,13 +110,22 @@ impl Body for Pieces {
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
+        context: &mut Context<'_>,
     ) -> Poll<Option<std::result::Result<Frame<Bytes>, convert::Infallible>>> {
         let length = self.rest.chunk().len().min(PIECE);
         if length == 0 {
             return Poll::Ready(None);
         }
-        self.sent.fetch_add(length, Ordering::Relaxed);
+        if let Some(bandwidth) = self.bandwidth.clone() {
+            let begin = || Box::pin(sleep_until(bandwidth.reserve(length)));
+            let is_over = self.pause.get_or_insert_with(begin).as_mut().poll(context).is_ready();
+            self.sent.waits.store(!is_over, Ordering::Relaxed);
+            if !is_over {
+                return Poll::Pending;
+            }
+            self.pause = None;
+        }
+        self.sent.bytes.fetch_add(length, Ordering::Relaxed);
         Poll::Ready(Some(Ok(Frame::data(self.rest.copy_to_bytes(length)))))
     }
 
@@ -111,19 +138,21 @@ impl Body for Pieces {
     }
 }
 
-/// Waits as long as the count grows within each span of time.
+/// Waits as long as bytes move within each span of time.
 async fn while_moving<T>(
-    count: &AtomicUsize,
+    sent: &Sent,
     limit: Duration,
     future: impl Future<Output = T>,
 ) -> Result<T> {
     let mut future = pin::pin!(future);
     loop {
-        let before = count.load(Ordering::Relaxed);
-        match timeout(limit, &mut future).await {
-            Ok(done) => return Ok(done),
-            Err(_) if count.load(Ordering::Relaxed) == before => return Err(Unanswered::stalled()),
-            Err(_) => {}
+        let before = sent.bytes.load(Ordering::Relaxed);
+        if let Ok(done) = timeout(limit, &mut future).await {
+            return Ok(done);
+        }
+        let has_moved = sent.bytes.load(Ordering::Relaxed) != before;
+        if !has_moved && !sent.waits.load(Ordering::Relaxed) {
+            return Err(Unanswered::stalled());
         }
     }
 }
@@ -132,8 +161,9 @@ async fn while_moving<T>(
 fn watched(
     answer: reqwest::Response,
     stall: Duration,
+    bandwidth: Option<Bandwidth>,
 ) -> impl Stream<Item = Result<Buffer>> + Send + Sync {
-    stream::unfold(answer, move |mut answer| async move {
+    stream::unfold((answer, bandwidth), move |(mut answer, bandwidth)| async move {
         let next = match timeout(stall, answer.chunk()).await {
             Err(_) => Err(Unanswered::stalled()),
             Ok(Ok(bytes)) => Ok(Buffer::from(bytes?)),
@@ -143,7 +173,10 @@ fn watched(
                 Err(cut.set_temporary().set_source(error))
             }
         };
-        Some((next, answer))
+        if let (Ok(bytes), Some(bandwidth)) = (&next, &bandwidth) {
+            sleep_until(bandwidth.reserve(bytes.len())).await;
+        }
+        Some((next, (answer, bandwidth)))
     })
 }
 

@@ -3,10 +3,10 @@
 mod common;
 
 use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use common::{Server, assert_same, bytes, name, objects, perform};
-use evener_object::{Objects, Provider};
+use evener_object::{Bandwidth, Objects, Provider};
 use evener_place::{
     Fault, FileError, Memory, Metadata, Name, NewObject, Operation, Origin, Store, TransferOptions,
 };
@@ -172,4 +172,23 @@ fn what_the_store_refuses_is_told() {
     let place = Objects::new(&"s3://nobodys/x".parse().unwrap(), &settings).unwrap();
     let fault = place.list(&Name::root()).unwrap_err().to_string();
     assert!(fault.contains("NoSuchBucket"), "{fault}");
+}
+
+#[test]
+fn no_more_bytes_move_than_there_may() {
+    let Some(server) = Server::s3() else { return };
+    let mut settings = server.settings(server.port);
+    settings.stall = Duration::from_millis(500);
+    // Half a megabyte there and back, by a rate of a quarter a second.
+    settings.bandwidth = Some(Bandwidth::new((250 << 10).try_into().unwrap()));
+    let [one, other] = ["s3://bucket/x", "s3://bucket/x"]
+        .map(|address| Objects::new(&address.parse().unwrap(), &settings).unwrap());
+    let (path, metadata, begun) = (name("object"), Metadata::default(), Instant::now());
+    let draft = one.begin(&NewObject::new(&path, &metadata)).unwrap();
+    draft.publish(&bytes(500 << 10)).unwrap();
+    let mut read = vec![0; 500 << 10];
+    other.open(&path, &mut read).unwrap();
+    assert!(read == bytes(500 << 10));
+    // All but the last pieces have their full time.
+    assert!(begun.elapsed() >= Duration::from_secs(3), "{:?}", begun.elapsed());
 }

@@ -1,6 +1,7 @@
 //! Values of options.
 
 use std::fs;
+use std::num::NonZeroU64;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -41,6 +42,11 @@ impl Format {
 pub(crate) fn requests(text: &str) -> Result<usize, String> {
     let number = text.parse().ok().filter(|number| (1..=MOST_REQUESTS).contains(number));
     number.ok_or_else(|| format!("not a number from 1 to {MOST_REQUESTS}"))
+}
+
+/// A number of bytes a second.
+pub(crate) fn rate(text: &str) -> Result<NonZeroU64, String> {
+    NonZeroU64::new(bytes(text)?).ok_or_else(|| "nothing would move; leave it out".to_owned())
 }
 
 const MOST_REQUESTS: usize = 1024;
