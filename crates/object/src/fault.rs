@@ -31,6 +31,10 @@ fn words(error: &Error) -> String {
         return unanswered.to_string();
     }
     let told = told_by_store(error.message());
+    let is_of_clocks = |told: &&String| CLOCKS.iter().any(|sign| told.contains(sign));
+    if let Some(told) = told.as_ref().filter(is_of_clocks) {
+        return format!("this machine's clock and the store's differ; set it right ({told})");
+    }
     match error.kind() {
         ErrorKind::PermissionDenied => format!(
             "the store refuses access ({}); check the credentials and what they allow",
@@ -72,6 +76,9 @@ fn told_by_store(message: &str) -> Option<String> {
 
 const NO_CREDENTIALS: &str =
     "no credentials were found for the store: neither the environment nor a profile has any";
+
+/// What Amazon and Azure say when the time in a request is not theirs.
+const CLOCKS: [&str; 2] = ["(RequestTimeTooSkewed)", "Request date header too old"];
 
 /// The most characters of a message.
 const LONGEST: usize = 500;

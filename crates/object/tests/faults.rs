@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use common::proxy::{Act, Proxy, Request, at_first};
 use common::{Server, assert_same, name, objects, perform};
+use evener_object::{Access, Objects, Settings};
 use evener_place::{
     Fault, FileError, Memory, Metadata, NewObject, Operation, Origin, Report, Store,
     TransferOptions,
@@ -192,4 +193,50 @@ fn an_object_that_is_replaced_while_it_is_read_has_changed() {
         place.remove(&path).unwrap();
         assert_eq!(blob.read_at(&mut rest, 10), Err(Fault::Changed), "{}", server.scheme);
     }
+}
+
+/// The run begins again with the new version, which arrives whole, and is sealed under its own salt.
+#[test]
+fn a_source_that_is_overwritten_while_it_is_encrypted_arrives_whole() {
+    let (Some(source), Some(target)) = (Server::s3(), Server::s3()) else { return };
+    let (path, metadata, length) = (name("object"), Metadata::default(), 12_000_000);
+    let direct = source.place("x");
+    let put = move |bytes: &[u8]| {
+        let mut object = NewObject::new(&path, &metadata);
+        object.replaces = true;
+        direct.begin(&object).unwrap().publish(bytes).unwrap();
+    };
+    put(&vec![1; length]);
+    let reads = AtomicU32::new(0);
+    let front = Proxy::new(source.port, move |it| {
+        let is_read = it.method == "GET" && it.target.contains("/object");
+        // The first read tells the version, and the second is of its rest.
+        if is_read && reads.fetch_add(1, Ordering::SeqCst) == 1 {
+            put(&vec![2; length]);
+        }
+        Act::Pass
+    });
+    let (back, options) = (Memory::new(), TransferOptions::default());
+    let from = source.through(front.port, "x");
+    let proxy = Proxy::new(target.port, |_| Act::Pass);
+    let to = target.through(proxy.port, "y");
+    let report = perform(Operation::Encrypt, &from, Some(&to), &options);
+    assert!(report.is_success() && report.files == 1, "{:?}", report.failures);
+    let report = perform(Operation::Decrypt, &to, Some(&back), &options);
+    assert!(report.is_success(), "{:?}", report.failures);
+    assert!(back.get(&name("object")).is_some_and(|it| *it == *vec![2; length]));
+    proxy.assert_nothing_was_sealed_twice();
+    assert_eq!(target.open_uploads(), 0);
+}
+
+#[test]
+fn clocks_that_differ_are_named() {
+    let proxy = Proxy::new(0, |_| Act::Skewed);
+    let mut settings = Settings::default();
+    settings.endpoint = Some(format!("http://127.0.0.1:{}", proxy.port));
+    settings.access = Some(Access { id: "key".to_owned(), secret: "secret".to_owned() });
+    let place = Objects::new(&"s3://bucket/x".parse().unwrap(), &settings).unwrap();
+    let error = place.list(&name("below")).unwrap_err();
+    let is_clear = error.to_string().contains("this machine's clock and the store's differ");
+    assert!(is_clear && proxy.requests() == 1, "{error}");
 }

@@ -69,6 +69,8 @@ pub enum Act {
     Pass,
     /// Answers itself, with this status.
     Answer(u16),
+    /// Answers itself that the request's time is not the store's.
+    Skewed,
     /// Answers itself with 503, and asks for a pause of a second.
     AskLater,
     /// Ends the connection, and the server hears nothing.
@@ -84,6 +86,10 @@ pub enum Act {
     /// The answer names another ETag.
     OtherEtag,
 }
+
+/// What Amazon answers to a request of another time.
+const SKEWED: &str = "<Error><Code>RequestTimeTooSkewed</Code><Message>The difference between the \
+     request time and the current time is too large.</Message></Error>";
 
 /// The salts of uploads.
 type Salts = HashMap<String, Vec<u8>>;
@@ -156,6 +162,14 @@ impl State {
                 self.in_flight.fetch_sub(1, Ordering::SeqCst);
             }
             match act {
+                Act::Skewed => {
+                    let answer = format!(
+                        "HTTP/1.1 403 -\r\nContent-Length: {}\r\n\r\n{SKEWED}",
+                        SKEWED.len()
+                    );
+                    (&mut &*connection).write_all(answer.as_bytes())?;
+                    continue;
+                }
                 Act::AskLater => {
                     let answer = "HTTP/1.1 503 -\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n";
                     (&mut &*connection).write_all(answer.as_bytes())?;
