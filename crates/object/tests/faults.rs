@@ -139,6 +139,23 @@ fn refusals_without_an_object_are_no_conflicts() {
 }
 
 #[test]
+fn storms_that_do_not_end_leave_nothing_half() {
+    let Some(server) = Server::s3() else { return };
+    let options = TransferOptions::default();
+    let report = through(&server, Operation::Encrypt, &objects(), &options, |it| {
+        match it.is_complete() && !it.is_probe() {
+            true => Act::Answer(503),
+            false => Act::Pass,
+        }
+    });
+    assert_eq!((report.files, report.failures.len()), (5, 1), "{:?}", report.failures);
+    let error = report.failures[0].error.to_string();
+    assert!(error.contains("s3://bucket/x/below/5.enc") && error.contains("503"), "{error}");
+    assert_eq!(server.place("x").look(&name("below/5.enc")), Ok(None));
+    assert_eq!(server.open_uploads(), 0);
+}
+
+#[test]
 fn a_store_that_ignores_conditions_is_refused() {
     let Some(server) = Server::s3() else { return };
     let plain = Memory::new();
