@@ -4,13 +4,13 @@
 //! seals anything again.
 
 use std::collections::HashMap;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use evener_core::IgnorePoison;
-use futures_util::future::select_ok;
+use futures_util::future::{Either, select, select_ok};
 use futures_util::{StreamExt, stream};
 use http::header::{RANGE, RETRY_AFTER};
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
@@ -83,14 +83,13 @@ impl Patient {
         let slow = host.reads.slow().filter(|_| host.window.is_whole());
         let answer = match timeout(slow.unwrap_or(Duration::MAX), &mut first).await {
             Ok(answer) => answer,
-            Err(_) => {
-                let second = pin!(async {
-                    let _place = host.window.enter().await;
-                    self.wire.send(request).await
-                });
-                let both: [Pin<&mut (dyn Future<Output = _> + Send)>; 2] = [first, second];
-                select_ok(both).await.map(|(answer, _)| answer)
-            }
+            Err(_) => match select(first, pin!(host.window.enter())).await {
+                Either::Left((answer, _)) => answer,
+                Either::Right((_place, first)) => {
+                    let second = pin!(self.wire.send(request));
+                    select_ok([first, second]).await.map(|(answer, _)| answer)
+                }
+            },
         };
         host.reads.add(begun.elapsed());
         answer

@@ -118,6 +118,33 @@ fn slow_reads_are_overtaken() {
 }
 
 #[test]
+fn a_server_that_falls_silent_among_reads_ends_the_run() {
+    let Some(server) = Server::s3() else { return };
+    let reads = AtomicU32::new(0);
+    let proxy = Proxy::new(server.port, move |it| {
+        let is_read = it.method == "GET" && it.target.contains(".enc");
+        match is_read && reads.fetch_add(1, Ordering::SeqCst) >= 50 {
+            true => Act::Stall,
+            false => Act::Pass,
+        }
+    });
+    let mut settings = server.settings(proxy.port);
+    settings.requests = 2;
+    settings.stall = Duration::from_secs(1);
+    let (plain, options) = (Memory::new(), TransferOptions::default());
+    (0..100).for_each(|number| plain.insert(name(number.to_string()), b"content"));
+    let place = place(&settings).unwrap();
+    let report = perform(Operation::Encrypt, &plain, Some(&place), &options);
+    assert!(report.is_success(), "{:?}", report.failures);
+    let report = perform(Operation::Verify, &place, None, &options);
+    assert_eq!(report.files as usize + report.failures.len(), 100);
+    for failure in &report.failures {
+        assert!(failure.error.to_string().contains("does not answer"), "{failure}");
+    }
+    assert!(report.failures.len() >= 50, "{}", report.failures.len());
+}
+
+#[test]
 fn a_server_that_is_not_there_is_named() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let endpoint = format!("http://127.0.0.1:{port}");
