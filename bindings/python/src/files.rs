@@ -1,0 +1,70 @@
+//! Operations on files and trees.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use facade::{Control, Operation};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::error::{Trouble, python_report};
+use crate::keys::KeyRing;
+use crate::options::Wishes;
+use crate::path::AnyPath;
+use crate::trees;
+use crate::watched::watched;
+
+/// Encrypts, decrypts or verifies. Returns a report, or raises an exception that has it.
+#[pyfunction]
+pub(crate) fn process<'py>(
+    py: Python<'py>,
+    operation: &str,
+    source: AnyPath,
+    target: Option<AnyPath>,
+    keys: &KeyRing,
+    progress: Option<Py<PyAny>>,
+    options: &Bound<'py, PyDict>,
+) -> Result<Bound<'py, PyAny>, Trouble> {
+    let wishes = Wishes::of(operation, options)?;
+    let control = Arc::new(Control::default());
+    let (source, target) = (&*source.0, target.as_ref().map(|path| &*path.0));
+    let operation = match operation {
+        "encrypt" => Operation::Encrypt,
+        "decrypt" => Operation::Decrypt,
+        _ => Operation::Verify,
+    };
+    let report = watched(py, &control, progress.as_ref(), || {
+        let evener = wishes.evener(keys, &control)?;
+        if trees::is_sealed(&evener, &wishes, keys, operation, source, target)? {
+            trees::process(&evener, &wishes, keys, operation, source, target)
+        } else {
+            Ok(evener.process(operation, source, target)?)
+        }
+    })?;
+    Ok(python_report(py, &report?)?)
+}
+
+/// Lists encrypted files, or the entries of a sealed tree: a document in JSON for each, and one for
+/// each part that can't be read.
+#[pyfunction]
+pub(crate) fn list_place(
+    py: Python<'_>,
+    path: AnyPath,
+    keys: &KeyRing,
+    options: &Bound<'_, PyDict>,
+) -> Result<Vec<String>, Trouble> {
+    let wishes = Wishes::of("list", options)?;
+    let control = Arc::new(Control::default());
+    let path: &Path = &path.0;
+    watched(py, &control, None, || {
+        let evener = wishes.evener(keys, &control)?;
+        if trees::is_sealed(&evener, &wishes, keys, Operation::Verify, path, None)? {
+            return trees::list(&evener, &wishes, keys, path);
+        }
+        let listing = evener.list(path)?;
+        if let Some(failure) = listing.failures.into_iter().next() {
+            return Err(failure.into());
+        }
+        Ok(listing.files.iter().filter_map(|file| serde_json::to_string(file).ok()).collect())
+    })?
+}

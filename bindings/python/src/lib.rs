@@ -1,0 +1,22 @@
+//! Evener for Python: the extension module `evener._evener`, below a thin layer in Python.
+
+#![deny(unsafe_code)]
+
+mod error;
+mod files;
+mod keys;
+mod options;
+mod path;
+mod trees;
+mod watched;
+
+use pyo3::prelude::*;
+
+/// The extension module.
+#[pymodule]
+mod _evener {
+    #[pymodule_export]
+    use crate::files::{list_place, process};
+    #[pymodule_export]
+    use crate::keys::KeyRing;
+}

@@ -1,0 +1,195 @@
+//! Options of operations on files and trees.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use facade::keys::signing::PublicKey;
+use facade::sealed_trees::{At, SealedOptions, Trust, remembered, state_name};
+use facade::{Control, Evener, Existing, Options, SealedNames, Selection, Update};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::error::Trouble;
+use crate::keys::KeyRing;
+use crate::path::AnyPath;
+
+/// The options of a call, with the names that they have in Python.
+#[derive(Default)]
+pub(crate) struct Wishes {
+    engines: Vec<String>,
+    workers: Option<usize>,
+    memory: Option<usize>,
+    max_cpu: Option<u8>,
+    context: Vec<u8>,
+    suffix: Option<PathBuf>,
+    include: Vec<String>,
+    exclude: Vec<String>,
+    existing: Option<String>,
+    overwrite: bool,
+    /// Those of [`FLAGS`] that are set.
+    flags: Vec<Set>,
+    /// A sealed tree, or none; otherwise the place tells.
+    pub(crate) sealed: Option<bool>,
+    generation: Option<u64>,
+    padding: Option<u64>,
+    checksum: bool,
+    state: Option<PathBuf>,
+    signers: Option<String>,
+    unsigned: bool,
+    dry_run: bool,
+    skip_changing: bool,
+}
+
+type Set = fn(&mut Options);
+
+impl Wishes {
+    /// Takes the keyword arguments of a function.
+    pub(crate) fn of(function: &str, options: &Bound<'_, PyDict>) -> PyResult<Wishes> {
+        let mut wishes = Wishes::default();
+        for (name, value) in options {
+            let name: String = name.extract()?;
+            if !wishes.take(&name, &value)? {
+                let message = format!("{function}() got an unexpected keyword argument '{name}'");
+                return Err(PyTypeError::new_err(message));
+            }
+        }
+        Ok(wishes)
+    }
+
+    /// Returns whether there is an option of this name.
+    fn take(&mut self, name: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
+        if let Some((_, set)) = FLAGS.iter().find(|(flag, _)| *flag == name) {
+            if value.extract()? {
+                self.flags.push(*set);
+                self.dry_run |= name == "dry_run";
+                self.skip_changing |= name == "skip_changing";
+            }
+            return Ok(true);
+        }
+        match name {
+            "engines" => self.engines = value.extract()?,
+            "workers" => self.workers = value.extract()?,
+            "memory" => self.memory = value.extract()?,
+            "max_cpu" => self.max_cpu = value.extract()?,
+            "context" => self.context = value.extract()?,
+            "suffix" => self.suffix = Some(value.extract::<AnyPath>()?.0),
+            "include" => self.include = value.extract()?,
+            "exclude" => self.exclude = value.extract()?,
+            "existing" => self.existing = value.extract()?,
+            "overwrite" => self.overwrite = value.extract()?,
+            "sealed" => self.sealed = value.extract()?,
+            "generation" => self.generation = value.extract()?,
+            "padding" => self.padding = value.extract()?,
+            "checksum" => self.checksum = value.extract()?,
+            "state" => self.state = Some(value.extract::<AnyPath>()?.0),
+            "signers" => self.signers = value.extract()?,
+            "unsigned" => self.unsigned = value.extract()?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// The facade with these options.
+    pub(crate) fn evener(&self, keys: &KeyRing, control: &Arc<Control>) -> Result<Evener, Trouble> {
+        let names = match &self.suffix {
+            Some(suffix) => SealedNames::new(suffix).map_err(Trouble::usage)?,
+            None => keys.names(),
+        };
+        let selection = Selection::new(&self.include, &self.exclude).map_err(Trouble::usage)?;
+        let existing = self.existing()?;
+        if self.max_cpu.is_some_and(|most| !(1..=100).contains(&most)) {
+            return Err(Trouble::usage("max_cpu is a percentage from 1 to 100"));
+        }
+        let mut builder = Evener::builder(keys.ring(&self.context)?).engines(&self.engines);
+        if let Some(workers) = self.workers {
+            let workers = NonZeroUsize::new(workers);
+            builder = builder.workers(workers.ok_or_else(|| Trouble::usage("workers is 0"))?);
+        }
+        let evener = builder.options(|options| {
+            options.run.control = Arc::clone(control);
+            options.run.memory = self.memory.unwrap_or(options.run.memory);
+            options.run.courtesy.most_cpu = self.max_cpu;
+            options.transfer.names = names.clone();
+            options.transfer.selection = selection.clone();
+            options.transfer.resume = matches!(existing, Existing::Resume { .. });
+            options.transfer.overwrite = self.overwrite || matches!(existing, Existing::Overwrite);
+            options.tree.names = names;
+            options.tree.selection = selection;
+            options.tree.existing = existing;
+            self.flags.iter().for_each(|set| set(options));
+        });
+        Ok(evener.build()?)
+    }
+
+    fn existing(&self) -> Result<Existing, Trouble> {
+        let overwrite = self.overwrite;
+        match self.existing.as_deref() {
+            None | Some("refuse") if !overwrite => Ok(Existing::Refuse),
+            None | Some("overwrite") => Ok(Existing::Overwrite),
+            Some("resume") => Ok(Existing::Resume { overwrite }),
+            Some("update") => Ok(Existing::Update(Update { overwrite, ..Update::default() })),
+            Some(_) => Err(Trouble::usage(
+                "existing is 'refuse', 'overwrite', 'resume' or 'update', and only the last two \
+                 go together with overwrite=True",
+            )),
+        }
+    }
+
+    /// The options of the sealed tree at a path.
+    pub(crate) fn sealed(
+        &self,
+        tree: &std::path::Path,
+        keys: &KeyRing,
+    ) -> Result<SealedOptions, Trouble> {
+        let usual = remembered(tree);
+        let state = self.state.clone().map(|all| (all, state_name(tree)));
+        Ok(SealedOptions {
+            keychain: keys.keychain()?,
+            state: state.or(usual.state.clone()),
+            trust: self.trust()?,
+            at: self.generation.map_or(At::Newest, At::Number),
+            padding: self.padding,
+            compares: self.checksum,
+            skip_changing: self.skip_changing,
+            dry_run: self.dry_run,
+            ..usual
+        })
+    }
+
+    fn trust(&self) -> Result<Trust, Trouble> {
+        let Some(text) = &self.signers else {
+            return Ok(Trust { unsigned: self.unsigned, ..Trust::default() });
+        };
+        if self.unsigned {
+            return Err(Trouble::usage("an unsigned tree has no signers"));
+        }
+        let signers = text.lines().filter_map(|line| PublicKey::from_allowed(line).transpose());
+        let signers = signers.collect::<Result<Vec<_>, _>>();
+        let signers = signers.map_err(|fault| Trouble::Usage(format!("signers: {fault}")))?;
+        if signers.is_empty() {
+            return Err(Trouble::usage("signers has no public key"));
+        }
+        Ok(Trust { signers: Some(signers), ..Trust::default() })
+    }
+}
+
+/// The options that are on or off.
+const FLAGS: &[(&str, Set)] = &[
+    ("remove_source", |options| options.tree.remove_source = true),
+    ("durable", |options| {
+        options.tree.durable = true;
+        options.transfer.durable = true;
+    }),
+    ("follow_symlinks", |options| options.tree.follow_symlinks = true),
+    ("owner", |options| options.tree.owner = true),
+    ("xattrs", |options| options.tree.xattrs = true),
+    ("sparse", |options| options.tree.sparse = true),
+    ("dry_run", |options| options.tree.dry_run = true),
+    ("background", |options| options.run.courtesy.in_background = true),
+    ("skip_changing", |options| options.tree.skip_changing = true),
+    ("insecure_modes", |options| options.tree.insecure_modes = true),
+    ("one_file_system", |options| options.tree.one_file_system = true),
+    ("measure_total", |options| options.tree.measure_total = true),
+];

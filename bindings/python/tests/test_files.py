@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import evener
+
+
+def test_a_tree_there_and_back(tmp_path: Path, photos: Path, key: evener.KeyRing) -> None:
+    sealed, restored = tmp_path / "sealed", tmp_path / "restored"
+    report = evener.encrypt(photos, sealed, keys=key)
+    assert (report.operation, report.format, report.files) == ("encrypt", "cobblestone-256", 2)
+    assert report.bytes == 300_019
+    assert evener.verify(sealed, keys=key).files == 2
+    evener.decrypt(str(sealed), os.fsencode(restored), keys=key)
+    assert (restored / "deep" / "two").read_bytes() == bytes(300_000)
+    listed = evener.list(sealed, keys=key)
+    assert [(it.path.removeprefix(str(sealed)), it.size) for it in listed] == [
+        ("/deep/two.enc", 300_000),
+        ("/one.enc", 19),
+    ]
+
+
+def test_a_sealed_tree(tmp_path: Path, photos: Path, key: evener.KeyRing) -> None:
+    sealed, restored = tmp_path / "sealed", tmp_path / "restored"
+    assert evener.encrypt(photos, sealed, keys=key, sealed=True).generation == 1
+    (photos / "three").write_bytes(b"3")
+    assert evener.encrypt(photos, sealed, keys=key).generation == 2
+    assert not list(sealed.rglob("*one*"))
+    assert evener.verify(sealed, keys=key).generation == 2
+    paths = [it.path for it in evener.list(sealed, keys=key, generation=1)]
+    assert "one" in paths
+    assert "three" not in paths
+    evener.decrypt(sealed, restored, keys=key)
+    assert (restored / "three").read_bytes() == b"3"
+
+
+def test_names_that_are_no_utf8(tmp_path: Path, key: evener.KeyRing) -> None:
+    name = os.fsdecode(b"caf\xe9")
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / name).write_bytes(b"x")
+    evener.encrypt(tree, tmp_path / "sealed", keys=key)
+    assert evener.list(tmp_path / "sealed", keys=key)[0].path.endswith(name + ".enc")
+    file = os.fsencode(tmp_path) + b"/sealed/caf\xe9.enc"
+    evener.decrypt(file, os.fsencode(tmp_path) + b"/\xff", keys=key)
+    assert (tmp_path / os.fsdecode(b"\xff")).read_bytes() == b"x"
+    with pytest.raises(evener.ExistsError) as raised:
+        evener.encrypt(tree, tmp_path / "sealed", keys=key)
+    assert raised.value.report is not None
+    assert raised.value.report.failures[0].path == str(tree / name)
+
+
+def test_a_changed_file(tmp_path: Path, photos: Path, key: evener.KeyRing) -> None:
+    sealed = tmp_path / "sealed"
+    evener.encrypt(photos, sealed, keys=key)
+    changed = sealed / "one.enc"
+    changed.write_bytes(changed.read_bytes()[:-1] + b"?")
+    with pytest.raises(evener.DamagedError, match="one.enc: chunk 0") as raised:
+        evener.verify(sealed, keys=key)
+    error = pickle.loads(pickle.dumps(raised.value))
+    assert error.path == str(changed)
+    assert error.report.files == 1
+    with pytest.raises(evener.DamagedError):
+        evener.verify(sealed, keys=evener.generate())
+
+
+def test_existing_outputs(tmp_path: Path, photos: Path, key: evener.KeyRing) -> None:
+    sealed = tmp_path / "sealed"
+    evener.encrypt(photos, sealed, keys=key)
+    with pytest.raises(FileExistsError):
+        evener.encrypt(photos, sealed, keys=key)
+    assert evener.encrypt(photos, sealed, keys=key, existing="resume").files_skipped == 2
+    assert evener.encrypt(photos, sealed, keys=key, existing="update").files_unchanged == 2
+    assert evener.encrypt(photos, sealed, keys=key, overwrite=True).files == 2
+
+
+def test_mistakes_of_the_caller(tmp_path: Path, photos: Path, key: evener.KeyRing) -> None:
+    target = tmp_path / "sealed"
+    with pytest.raises(TypeError, match="unexpected keyword argument 'exlude'"):
+        evener.encrypt(photos, target, keys=key, exlude=["*"])  # type: ignore[call-arg]
+    with pytest.raises(TypeError):
+        evener.encrypt(photos, target, keys="key")  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        evener.encrypt(7, target, keys=key)  # type: ignore[arg-type]
+    for options in [{"max_cpu": 101}, {"workers": 0}, {"existing": "?"}, {"include": ["[z"]}]:
+        with pytest.raises(ValueError):  # noqa: PT011
+            evener.encrypt(photos, target, keys=key, **options)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="null byte"):
+        evener.encrypt("a\0b", target, keys=key)
+    with pytest.raises(FileNotFoundError):
+        evener.encrypt(tmp_path / "absent", target, keys=key)
+    with pytest.raises(ValueError, match="remove"):
+        evener.encrypt(photos, target, keys=key, remove_source=True, existing="update")
+    assert not target.exists()
+
+
+def test_key_files(tmp_path: Path, key: evener.KeyRing) -> None:
+    key.save(tmp_path / "my.key")
+    assert (tmp_path / "my.key").stat().st_mode & 0o777 == 0o600
+    (tmp_path / "one").write_bytes(b"1")
+    evener.encrypt(tmp_path / "one", tmp_path / "one.enc", keys=key)
+    evener.verify(tmp_path / "one.enc", keys=evener.KeyRing.load(tmp_path / "my.key"))
+    with pytest.raises(evener.KeyError):
+        key.save(tmp_path / "my.key")
+    secret = "evener-key:v1:cobblestone-256:c2VjcmV0"
+    (tmp_path / "bad.key").write_text(secret)
+    (tmp_path / "bad.key").chmod(0o600)
+    with pytest.raises(evener.KeyError) as raised:
+        evener.KeyRing.load(tmp_path / "bad.key")
+    assert "c2VjcmV0" not in str(raised.value)
+    with pytest.raises(ValueError, match="16 or 32 bytes"):
+        evener.KeyRing.of_bytes(b"short")
+
+
+def test_keys_show_no_secret() -> None:
+    key = evener.KeyRing.of_bytes(b"sixteen bytes of")
+    assert repr(key) == str(key) == "<evener.KeyRing of cobblestone-128>"
+    for leak in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="pickled"):
+            leak(key)
+    assert vars(type(key)).get("__dict__") is None
+
+
+def test_age(tmp_path: Path) -> None:
+    (tmp_path / "one").write_bytes(b"1")
+    key = evener.age(passphrase="correct horse battery staple")
+    evener.encrypt(tmp_path / "one", tmp_path / "one.age", keys=key)
+    assert (tmp_path / "one.age").read_bytes().startswith(b"age-encryption.org/v1")
+    evener.decrypt(tmp_path / "one.age", tmp_path / "two", keys=key)
+    assert (tmp_path / "two").read_bytes() == b"1"
+    with pytest.raises(ValueError, match="identity"):
+        evener.age()
+    with pytest.raises(evener.KeyError):
+        evener.age(tmp_path / "absent")
+
+
+def test_progress(tmp_path: Path, photos: Path, key: evener.KeyRing) -> None:
+    told: list[evener.Progress] = []
+    evener.encrypt(photos, tmp_path / "sealed", keys=key, progress=told.append)
+    assert told[-1] == (2, 300_019, 2, 300_019)
+    evener.verify(tmp_path / "sealed", keys=key, progress=True)
+
+    def refuse(_: evener.Progress) -> None:
+        raise LookupError("enough")
+
+    with pytest.raises(LookupError, match="enough"):
+        evener.verify(tmp_path / "sealed", keys=key, progress=refuse)
+
+
+def test_other_threads_go_on(tmp_path: Path, key: evener.KeyRing) -> None:
+    big = tmp_path / "big"
+    with big.open("wb") as file:
+        file.truncate(256 << 20)
+    counted = 0
+    is_over = threading.Event()
+
+    def count() -> None:
+        nonlocal counted
+        while not is_over.wait(0.001):
+            counted += 1
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    evener.encrypt(big, tmp_path / "big.enc", keys=key)
+    is_over.set()
+    thread.join()
+    assert counted > 5
+
+
+def test_an_interrupt_ends_it(tmp_path: Path) -> None:
+    """A source that never ends, so that nothing but the interrupt can end it."""
+    os.mkfifo(tmp_path / "fifo")
+    program = """if True:
+        import sys, evener
+        try:
+            evener.encrypt(sys.argv[1], sys.argv[2], keys=evener.generate(), progress=print)
+        except KeyboardInterrupt:
+            sys.exit(7)
+    """
+    big, output = tmp_path / "big", tmp_path / "big.enc"
+    with big.open("wb") as file:
+        file.truncate(1 << 40)
+    command = [sys.executable, "-uc", program, str(big), str(output)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        child.send_signal(signal.SIGINT)
+        begun = time.monotonic()
+        child.stdout.read()
+        assert child.wait() == 7
+    print(f"ended {time.monotonic() - begun:.3f} s after the interrupt")
+    assert not output.exists()
