@@ -185,7 +185,7 @@ impl From<FileError> for Trouble {
             FileError::Rejected { rejection, .. } | FileError::RejectedEnd { rejection, .. } => {
                 (*rejection).into()
             }
-            FileError::Format(_) => Status::MalformedJob,
+            FileError::Format(_) | FileError::ShortBuffer { .. } => Status::MalformedJob,
             FileError::Engine(error) => return error.clone().into(),
             _ => Status::File,
         };

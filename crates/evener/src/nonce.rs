@@ -114,20 +114,40 @@ impl NonceSequence {
     /// [`NonceError::Exhausted`] at the end of the sequence, [`NonceError::Random`] when the system
     /// has no randomness.
     pub fn next_nonce(&mut self) -> Result<Nonce, NonceError> {
-        self.left = self.left.checked_sub(1).ok_or(NonceError::Exhausted)?;
         let mut bytes = [0; Nonce::LENGTH];
+        self.fill(&mut bytes)?;
+        Ok(Nonce(bytes))
+    }
+
+    /// Makes the next nonces, which takes one system call for all random ones.
+    ///
+    /// # Errors
+    /// As [`NonceSequence::next_nonce`], when fewer are left too.
+    pub fn next_nonces(&mut self, count: usize) -> Result<Vec<Nonce>, NonceError> {
+        // A longer one would be more than the memory of any machine.
+        let mut bytes = vec![0; count.saturating_mul(Nonce::LENGTH)];
+        self.fill(&mut bytes)?;
+        Ok(bytes.as_chunks().0.iter().copied().map(Nonce).collect())
+    }
+
+    /// Fills a multiple of a nonce's length with nonces. None stays for later: a child after a fork
+    /// would have the same ones.
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), NonceError> {
+        let count = (bytes.len() / Nonce::LENGTH) as u64;
+        self.left = self.left.checked_sub(count).ok_or(NonceError::Exhausted)?;
         match &mut self.source {
             Source::Counter { prefix, next } => {
-                bytes[..4].copy_from_slice(prefix);
-                bytes[4..].copy_from_slice(&next.to_be_bytes());
-                *next += 1;
+                for nonce in bytes.chunks_exact_mut(Nonce::LENGTH) {
+                    nonce[..4].copy_from_slice(prefix);
+                    nonce[4..].copy_from_slice(&next.to_be_bytes());
+                    *next += 1;
+                }
             }
             Source::Random => {
-                getrandom::fill(&mut bytes)
-                    .map_err(|error| NonceError::Random(error.to_string()))?;
+                getrandom::fill(bytes).map_err(|error| NonceError::Random(error.to_string()))?;
             }
         }
-        Ok(Nonce(bytes))
+        Ok(())
     }
 }
 
@@ -171,6 +191,21 @@ mod tests {
             NonceSequence::counter_from([0; 4], u64::MAX).next_nonce(),
             Err(NonceError::Exhausted)
         );
+    }
+
+    #[test]
+    fn several_are_those_that_come_one_after_another() {
+        let (mut first, mut second) =
+            (NonceSequence::counter([9; 4]), NonceSequence::counter([9; 4]));
+        let one_by_one: Vec<_> = (0..3).map(|_| first.next_nonce().unwrap()).collect();
+        assert_eq!(second.next_nonces(3).unwrap(), one_by_one);
+        assert_eq!(second.position(), Some(3));
+
+        let mut few = NonceSequence::counter_from([9; 4], u64::MAX - 2);
+        assert_eq!(few.next_nonces(3), Err(NonceError::Exhausted));
+        assert_eq!(few.next_nonces(2).unwrap().len(), 2);
+        let random = NonceSequence::random().next_nonces(2).unwrap();
+        assert_ne!(random[0], random[1]);
     }
 
     #[test]

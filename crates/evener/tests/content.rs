@@ -147,3 +147,13 @@ fn it_stops_when_asked() {
     let error = opening.seal(&content, &mut sealed).unwrap_err();
     assert_eq!(error, FileError::Interrupted);
 }
+
+#[test]
+fn a_short_buffer_is_no_damage() {
+    let evener = Evener::new(keys()).unwrap();
+    let sealed = evener.seal_bytes(b"hello").unwrap();
+    let error = evener.open(&sealed, &mut [0; 4]).unwrap_err();
+    assert_eq!(error, FileError::ShortBuffer { needed: 5, room: 4 });
+    let error = evener.seal(b"hello", &mut [0; 4]).unwrap_err();
+    assert_eq!(error, FileError::ShortBuffer { needed: sealed.len() as u64, room: 4 });
+}

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use evener_core::{
-    Direction, Engine, EngineError, Job, Outcome, Rejection, SessionRequest, WipedBuffer, wipe,
+    Direction, Engine, EngineError, Job, Outcome, SessionRequest, WipedBuffer, wipe,
 };
 use evener_format::{FileCipher, FormatError, Layout};
 use evener_pipeline::run_batch;
@@ -146,10 +146,7 @@ fn finish(
 /// Returns `length` if the buffer is at least that long.
 fn room(length: u64, buffer: &[u8]) -> Result<usize, FileError> {
     let fits = usize::try_from(length).ok().filter(|length| *length <= buffer.len());
-    fits.ok_or(FileError::Rejected {
-        chunk: 0,
-        rejection: Rejection::Malformed("the output is too short"),
-    })
+    fits.ok_or(FileError::ShortBuffer { needed: length, room: buffer.len() as u64 })
 }
 
 /// The least work for which a worker is worth starting, in bytes.

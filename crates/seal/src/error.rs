@@ -171,6 +171,14 @@ pub enum FileError {
     /// A file to be decrypted does not have the suffix that encrypting gave it.
     #[error("the name does not end in `{0}`; skipped")]
     Suffix(String),
+    /// A caller's buffer is too short for the result.
+    #[error("the result has {needed} bytes, and the buffer for it {room}")]
+    ShortBuffer {
+        /// The result's length, in bytes.
+        needed: u64,
+        /// The buffer's length, in bytes.
+        room: u64,
+    },
     /// A chunk does not fit into the permitted memory.
     #[error("the buffers for one chunk take {needed} bytes")]
     Memory {

@@ -5,7 +5,7 @@ use std::fmt;
 use evener_core::{Direction, Iv, Job};
 
 use super::{Aead, Sealing, iv};
-use crate::{AeadError, Nonce, NonceError, NonceSequence};
+use crate::{AeadError, Nonce, NonceSequence};
 
 /// A message with its tag, as [`Sealer::seal_all`] makes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,18 +73,28 @@ impl Sealer<'_> {
     /// When a length is wrong or the sequence has too few nonces: nothing is done then. When the
     /// engines failed: the results are undefined, and the nonces are used up.
     pub fn seal_batch(&mut self, batch: &mut [Sealing<'_>]) -> Result<(), AeadError> {
+        self.aead.seal_batch(batch, |count| Ok(self.nonces.next_nonces(count)?))
+    }
+}
+
+impl Aead {
+    /// Encrypts a batch of messages with as many nonces, which it asks for once all lengths are
+    /// right.
+    pub(crate) fn seal_batch(
+        &self,
+        batch: &mut [Sealing<'_>],
+        nonces: impl FnOnce(usize) -> Result<Vec<Nonce>, AeadError>,
+    ) -> Result<(), AeadError> {
         let unused = Iv::new(&[0; Nonce::LENGTH]).unwrap_or(Iv::NONE);
         for (message, sealing) in batch.iter_mut().enumerate() {
             let job =
                 Job { aad: sealing.aad, ..Job::new(unused, sealing.plaintext, sealing.sealed) };
-            job.check(self.aead.cipher, Direction::Encrypt)
+            job.check(self.cipher, Direction::Encrypt)
                 .map_err(|reason| AeadError::Malformed { message, reason })?;
         }
-        if self.nonces.remaining() < batch.len() as u64 {
-            return Err(NonceError::Exhausted.into());
-        }
-        for sealing in &mut *batch {
-            sealing.nonce = Some(*self.nonces.next_nonce()?.bytes());
+        let nonces = nonces(batch.len())?;
+        for (sealing, nonce) in batch.iter_mut().zip(nonces) {
+            sealing.nonce = Some(*nonce.bytes());
         }
         let jobs = batch.iter_mut().map(|sealing| {
             let Sealing { plaintext, aad, sealed, nonce } = sealing;
@@ -92,7 +102,7 @@ impl Sealer<'_> {
             Job { aad, ..Job::new(nonce, plaintext, sealed) }
         });
         let mut jobs: Vec<_> = jobs.collect();
-        self.aead.process_batch(Direction::Encrypt, &mut jobs)
+        self.process_batch(Direction::Encrypt, &mut jobs)
     }
 }
 

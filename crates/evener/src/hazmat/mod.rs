@@ -9,7 +9,7 @@
 //! |---|---|
 //! | [`ParallelCipher`] | one buffer on all cores, without a copy: ECB, CBC and CTR |
 //! | [`RecordCipher`] | many short messages of one length in one buffer: every cipher |
-//! | [`nonce`] | a [`Nonce`] of the caller's bytes, for protocols that prescribe nonces |
+//! | [`nonce`], [`seal_batch`] | [`Nonce`]s of the caller's bytes, for protocols that prescribe nonces |
 
 mod parallel;
 mod records;
@@ -19,7 +19,7 @@ pub use records::{RecordCipher, RecordError};
 
 pub use evener_core::{Iv, Padding, RecordLayout};
 
-use crate::Nonce;
+use crate::{Aead, AeadError, Nonce, NonceError, Sealing};
 
 /// A nonce of the caller's bytes, for protocols that prescribe them: a packet's number, a hash of
 /// its place.
@@ -44,4 +44,34 @@ use crate::Nonce;
 /// ```
 pub fn nonce(bytes: [u8; Nonce::LENGTH]) -> Nonce {
     Nonce::of(bytes)
+}
+
+/// Seals a batch of messages with [nonces](nonce()) of the caller's, one for each, as
+/// [`Sealer::seal_batch`](crate::Sealer::seal_batch) does with those of a sequence.
+///
+/// ```
+/// use evener::hazmat::{nonce, seal_batch};
+/// use evener::{Aead, Cipher, Sealing};
+///
+/// let aead = Aead::new(Cipher::Aes128Gcm, &Aead::generate_key(Cipher::Aes128Gcm)?)?;
+/// let (mut first, mut second) = ([0; 16 + 3], [0; 16 + 3]);
+/// let mut batch = [Sealing::new(b"one", &mut first), Sealing::new(b"two", &mut second)];
+/// assert!(seal_batch(&aead, vec![nonce([1; 12])], &mut batch).is_err());
+/// seal_batch(&aead, vec![nonce([1; 12]), nonce([2; 12])], &mut batch)?;
+/// assert_eq!(batch[1].nonce(), Some(&[2; 12]));
+/// assert_eq!(aead.open_in_place(&[2; 12], b"", &mut second)?, b"two");
+/// # Ok::<(), evener::AeadError>(())
+/// ```
+///
+/// # Errors
+/// As there; too few nonces are an exhausted sequence.
+pub fn seal_batch(
+    aead: &Aead,
+    nonces: Vec<Nonce>,
+    batch: &mut [Sealing<'_>],
+) -> Result<(), AeadError> {
+    aead.seal_batch(batch, |count| match nonces.len() >= count {
+        true => Ok(nonces),
+        false => Err(NonceError::Exhausted.into()),
+    })
 }
