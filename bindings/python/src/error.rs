@@ -77,7 +77,7 @@ fn class_of(error: &FileError) -> &'static str {
         FileError::System { errno, .. } if errno.kind() == std::io::ErrorKind::NotFound => {
             "MissingError"
         }
-        FileError::Refused(Refusal::Options(_)) => USAGE,
+        FileError::Refused(Refusal::Options(_)) | FileError::ShortBuffer { .. } => USAGE,
         _ => "EvenerError",
     }
 }

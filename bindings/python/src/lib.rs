@@ -2,11 +2,14 @@
 
 #![deny(unsafe_code)]
 
+mod buffers;
 mod error;
 mod files;
 mod keys;
 mod options;
 mod path;
+mod reader;
+mod sys;
 mod trees;
 mod watched;
 
@@ -16,7 +19,11 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _evener {
     #[pymodule_export]
+    use crate::buffers::{open_bytes, open_into, seal_bytes, seal_into, sealed_size};
+    #[pymodule_export]
     use crate::files::{list_place, process};
     #[pymodule_export]
     use crate::keys::KeyRing;
+    #[pymodule_export]
+    use crate::reader::Reader;
 }

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from ._errors import DamagedError, EvenerError, ExistsError, KeyError, MissingError
-from ._evener import KeyRing
+from ._evener import KeyRing, open_bytes, open_into, seal_bytes, seal_into, sealed_size
 from ._files import Options, Progress, decrypt, encrypt, list, verify
+from ._reader import EncryptedFile, open
 from ._report import Listed, Remark, Report
 
 __all__ = [
     "DamagedError",
+    "EncryptedFile",
     "EvenerError",
     "ExistsError",
     "KeyError",
@@ -24,6 +26,12 @@ __all__ = [
     "encrypt",
     "generate",
     "list",
+    "open",
+    "open_bytes",
+    "open_into",
+    "seal_bytes",
+    "seal_into",
+    "sealed_size",
     "verify",
 ]
 

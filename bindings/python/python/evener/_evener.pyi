@@ -1,10 +1,20 @@
 """The extension module. Use the package `evener`."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NoReturn, final
+from typing import Any, Literal, NoReturn, Protocol, TypeAlias, final
+
+import typing_extensions
 
 from ._files import Path
 from ._report import Report
+
+class Array(Protocol):
+    """An array of NumPy's, which is not typed as a buffer before Python 3.12."""
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]: ...
+
+Buffer: TypeAlias = typing_extensions.Buffer | Array
 
 @final
 class KeyRing:
@@ -58,3 +68,37 @@ def process(
     /,
 ) -> Report: ...
 def list_place(path: Path, keys: KeyRing, options: dict[str, Any], /) -> list[str]: ...
+def sealed_size(length: int, *, keys: KeyRing) -> int:
+    """The number of bytes that sealing makes of so many; with age, the most that it makes."""
+
+def seal_bytes(data: Buffer, *, keys: KeyRing, context: bytes | None = None) -> bytes:
+    """Encrypts the content of a file in memory, on all cores."""
+
+def open_bytes(sealed: Buffer, *, keys: KeyRing, context: bytes | None = None) -> bytes:
+    """Decrypts the content of an encrypted file in memory, on all cores."""
+
+def seal_into(data: Buffer, out: Buffer, *, keys: KeyRing, context: bytes | None = None) -> int:
+    """As `seal_bytes`, into a buffer of at least `sealed_size` bytes. Returns the length.
+
+    To make a new object takes longer than to encrypt. The buffers share no memory.
+    """
+
+def open_into(sealed: Buffer, out: Buffer, *, keys: KeyRing, context: bytes | None = None) -> int:
+    """As `open_bytes`, into a buffer, for which the length of `sealed` is always enough.
+
+    Returns the length. Nothing of a file that is not authentic is left in the buffer.
+    """
+
+@final
+class Reader:
+    @staticmethod
+    def of_path(
+        path: Path, member: Path | None, keys: KeyRing, options: dict[str, Any], /
+    ) -> Reader: ...
+    @staticmethod
+    def of_file(file: object, keys: KeyRing, options: dict[str, Any], /) -> Reader: ...
+    @property
+    def size(self) -> int: ...
+    def read_into(self, out: Buffer, offset: int, /) -> int: ...
+    def read_at(self, offset: int, length: int, /) -> bytes: ...
+    def cat_ranges(self, starts: Sequence[int], ends: Sequence[int], /) -> list[bytes]: ...

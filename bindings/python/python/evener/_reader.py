@@ -1,0 +1,118 @@
+"""Encrypted files as files of Python."""
+
+from __future__ import annotations
+
+import io
+import os
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol, Unpack
+
+from . import _evener
+from ._evener import KeyRing
+from ._files import Path, Selecting
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+
+class Seekable(Protocol):
+    """A binary file to read the encrypted bytes from."""
+
+    def seek(self, offset: int, whence: int = 0, /) -> int: ...
+    def read(self, size: int, /) -> bytes: ...
+
+
+class EncryptedFile(io.RawIOBase):
+    """The plaintext of an encrypted file, to be read at any place by any number of threads.
+
+    A read decrypts and authenticates the chunks that it touches, and raises a `DamagedError` where
+    one was changed.
+    """
+
+    def __init__(self, reader: _evener.Reader) -> None:
+        self._reader = reader
+        self._position = 0
+        self._lock = threading.Lock()
+
+    @property
+    def size(self) -> int:
+        """The plaintext's length in bytes."""
+        return self._reader.size
+
+    def read_at(self, offset: int, length: int) -> bytes:
+        """Reads so many bytes, or fewer at the end. The position stays as it is."""
+        return self._open().read_at(offset, length)
+
+    def cat_ranges(self, starts: Sequence[int], ends: Sequence[int]) -> list[bytes]:
+        """Reads the ranges from each start to the end beside it, in the order of the file."""
+        return self._open().cat_ranges(starts, ends)
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        """Fills a buffer, except at the end of the file."""
+        with self._lock:
+            count = self._open().read_into(buffer, self._position)
+            self._position += count
+            return count
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Reads so many bytes, or fewer at the end; without a size, all that follows."""
+        with self._lock:
+            reader = self._open()
+            if size is None or size < 0:
+                size = max(reader.size - self._position, 0)
+            data = reader.read_at(self._position, size)
+            self._position += len(data)
+            return data
+
+    def readall(self) -> bytes:
+        return self.read()
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        with self._lock:
+            base = {
+                os.SEEK_SET: 0,
+                os.SEEK_CUR: self._position,
+                os.SEEK_END: self._open().size,
+            }.get(whence)
+            if base is None:
+                raise ValueError(f"invalid whence ({whence})")
+            if base + offset < 0:
+                raise ValueError(f"negative seek position {base + offset}")
+            self._position = base + offset
+            return self._position
+
+    def tell(self) -> int:
+        return self._position
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def _open(self) -> _evener.Reader:
+        if self.closed:
+            raise ValueError("I/O operation on closed file")
+        return self._reader
+
+
+def open(  # noqa: A001
+    file: Path | Seekable,
+    *,
+    keys: KeyRing,
+    member: Path | None = None,
+    **options: Unpack[Selecting],
+) -> EncryptedFile:
+    """Opens an encrypted file, to read any part of it.
+
+    `file` is a path, or an object that has `seek` and `read`; that one stays open when the result
+    is closed. In a sealed tree, `member` is the path of a file below its root.
+
+    Opening reads the last chunk, so that a file which was cut short is refused.
+    """
+    if isinstance(file, str | bytes | os.PathLike):
+        return EncryptedFile(_evener.Reader.of_path(file, member, keys, dict(options)))
+    if member is not None:
+        raise ValueError("only a sealed tree has members, and that is a directory")
+    return EncryptedFile(_evener.Reader.of_file(file, keys, dict(options)))

@@ -1,0 +1,158 @@
+//! The content of whole files in buffers.
+
+use std::sync::Arc;
+
+use facade::format::Layout;
+use facade::{Control, Evener, FileError};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::error::Trouble;
+use crate::keys::KeyRing;
+use crate::sys::{Input, Output, disjoint};
+use crate::watched::watched;
+
+/// The most bytes that sealing makes of so many.
+#[pyfunction]
+#[pyo3(signature = (length, *, keys))]
+pub(crate) fn sealed_size(length: u64, keys: &KeyRing) -> Result<u64, Trouble> {
+    Ok(keys.evener()?.sealed_length(length)?)
+}
+
+/// Seals into a buffer and returns the number of bytes.
+#[pyfunction]
+#[pyo3(signature = (data, out, *, keys, context=None))]
+pub(crate) fn seal_into(
+    py: Python<'_>,
+    data: Input,
+    mut out: Output,
+    keys: &KeyRing,
+    context: Option<&[u8]>,
+) -> Result<usize, Trouble> {
+    let (data, out) = disjoint(&data, &mut out)?;
+    seal(py, data, out, keys, context)
+}
+
+/// Opens into a buffer and returns the number of bytes.
+#[pyfunction]
+#[pyo3(signature = (sealed, out, *, keys, context=None))]
+pub(crate) fn open_into(
+    py: Python<'_>,
+    sealed: Input,
+    mut out: Output,
+    keys: &KeyRing,
+    context: Option<&[u8]>,
+) -> Result<usize, Trouble> {
+    let (sealed, out) = disjoint(&sealed, &mut out)?;
+    open(py, sealed, out, keys, context)
+}
+
+/// Seals into a new object.
+#[pyfunction]
+#[pyo3(signature = (data, *, keys, context=None))]
+pub(crate) fn seal_bytes<'py>(
+    py: Python<'py>,
+    data: Input,
+    keys: &KeyRing,
+    context: Option<&[u8]>,
+) -> Result<Bound<'py, PyBytes>, Trouble> {
+    let data = data.bytes();
+    let room = keys.evener()?.sealed_length(data.len() as u64)?;
+    made(py, room as usize, |out| seal(py, data, out, keys, context))
+}
+
+/// Opens into a new object.
+#[pyfunction]
+#[pyo3(signature = (sealed, *, keys, context=None))]
+pub(crate) fn open_bytes<'py>(
+    py: Python<'py>,
+    sealed: Input,
+    keys: &KeyRing,
+    context: Option<&[u8]>,
+) -> Result<Bound<'py, PyBytes>, Trouble> {
+    let sealed = sealed.bytes();
+    let geometry = keys.evener()?.key_ring().primary().geometry();
+    // A key of another geometry may open it.
+    let room = Layout::for_sealed(&geometry, sealed.len() as u64);
+    let room = room.map_or(sealed.len(), |layout| layout.plain_length() as usize);
+    match made(py, room, |out| open(py, sealed, out, keys, context)) {
+        Err(Trouble::File(FileError::ShortBuffer { .. })) => {
+            made(py, sealed.len(), |out| open(py, sealed, out, keys, context))
+        }
+        opened => opened,
+    }
+}
+
+fn seal(
+    py: Python<'_>,
+    data: &[u8],
+    out: &mut [u8],
+    keys: &KeyRing,
+    context: Option<&[u8]>,
+) -> Result<usize, Trouble> {
+    done(py, data.len(), keys, context, |evener| evener.seal(data, out))
+}
+
+fn open(
+    py: Python<'_>,
+    sealed: &[u8],
+    out: &mut [u8],
+    keys: &KeyRing,
+    context: Option<&[u8]>,
+) -> Result<usize, Trouble> {
+    done(py, sealed.len(), keys, context, |evener| evener.open(sealed, out))
+}
+
+/// Makes a `bytes` object of as many bytes as `fill` has written.
+pub(crate) fn made<'py>(
+    py: Python<'py>,
+    room: usize,
+    fill: impl FnOnce(&mut [u8]) -> Result<usize, Trouble>,
+) -> Result<Bound<'py, PyBytes>, Trouble> {
+    let mut filled = Ok(0);
+    let bytes = PyBytes::new_with(py, room, |out| {
+        filled = fill(out);
+        Ok(())
+    })?;
+    let length = filled?;
+    Ok(if length < room { PyBytes::new(py, &bytes.as_bytes()[..length]) } else { bytes })
+}
+
+/// Does work on so many bytes: short work at once, longer work with the interpreter detached, and
+/// work that a signal should be able to end on a thread of its own.
+fn done(
+    py: Python<'_>,
+    length: usize,
+    keys: &KeyRing,
+    context: Option<&[u8]>,
+    work: impl FnOnce(&Evener) -> Result<usize, FileError> + Send,
+) -> Result<usize, Trouble> {
+    let context = context.unwrap_or_default();
+    if length < LONG && context.is_empty() {
+        let evener = keys.evener()?;
+        return Ok(unattached(py, length, || work(evener))?);
+    }
+    let control = Arc::new(Control::default());
+    let evener = Evener::builder(keys.ring(context)?);
+    let evener = evener.options(|options| options.run.control = Arc::clone(&control)).build()?;
+    if length < LONG {
+        return Ok(unattached(py, length, || work(&evener))?);
+    }
+    Ok(watched(py, &control, None, || work(&evener))??)
+}
+
+/// Does work on so many bytes, and lets other threads of Python's go on meanwhile if it is long
+/// enough for that.
+pub(crate) fn unattached<T: Send>(
+    py: Python<'_>,
+    length: usize,
+    work: impl FnOnce() -> T + Send,
+) -> T {
+    if length < DETACHED { work() } else { py.detach(work) }
+}
+
+/// From so many bytes on, work takes much longer than to detach the interpreter and attach it again.
+const DETACHED: usize = 32 << 10;
+
+/// From so many bytes on, one core could take 100 ms.
+const LONG: usize = 64 << 20;

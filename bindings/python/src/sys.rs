@@ -1,0 +1,92 @@
+//! Memory of Python's objects as slices.
+
+#![allow(unsafe_code)]
+
+use std::ops::Range;
+use std::slice;
+
+use pyo3::buffer::PyUntypedBuffer;
+use pyo3::exceptions::{PyBufferError, PyValueError};
+use pyo3::prelude::*;
+
+/// The bytes of an object with the buffer protocol: `bytes`, `bytearray`, `memoryview`, an array of
+/// NumPy's, an `mmap`. While it lives, the object keeps its memory where it is.
+pub(crate) struct Input(PyUntypedBuffer);
+
+/// The same, of an object that can be written to.
+pub(crate) struct Output(PyUntypedBuffer);
+
+impl Input {
+    /// The bytes. As with every function of Python's that lets other threads go on while it reads
+    /// a buffer, the caller sees to it that none writes to it meanwhile.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        if self.0.len_bytes() == 0 {
+            return &[];
+        }
+        // SAFETY: the view was exported as contiguous (`extract`), so these bytes are one
+        // allocation, which the exporter neither frees nor moves before the view is released,
+        // and `self` outlives the slice. They are initialised, since Python's objects always are.
+        // The slice's length is that of the view, which never changes.
+        unsafe { slice::from_raw_parts(self.0.buf_ptr().cast(), self.0.len_bytes()) }
+    }
+}
+
+impl Output {
+    /// The bytes, see [`Input::bytes`].
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        if self.0.len_bytes() == 0 {
+            return &mut [];
+        }
+        // SAFETY: as in `Input::bytes`, and the exporter has said that it can be written to. The
+        // slice borrows `self` mutably; `disjoint` keeps other slices of this call away from it.
+        unsafe { slice::from_raw_parts_mut(self.0.buf_ptr().cast(), self.0.len_bytes()) }
+    }
+}
+
+/// Both slices of a call that reads one buffer and writes another.
+///
+/// # Errors
+/// `ValueError` where they share memory.
+pub(crate) fn disjoint<'a>(
+    input: &'a Input,
+    output: &'a mut Output,
+) -> PyResult<(&'a [u8], &'a mut [u8])> {
+    let (from, to) = (range(&input.0), range(&output.0));
+    if from.start < to.end && to.start < from.end {
+        return Err(PyValueError::new_err("the input and the output share memory"));
+    }
+    Ok((input.bytes(), output.bytes_mut()))
+}
+
+fn range(buffer: &PyUntypedBuffer) -> Range<usize> {
+    let start = buffer.buf_ptr() as usize;
+    start..start + buffer.len_bytes()
+}
+
+fn contiguous(object: &Borrowed<'_, '_, PyAny>) -> PyResult<PyUntypedBuffer> {
+    let buffer = PyUntypedBuffer::get(object)?;
+    match buffer.is_c_contiguous() {
+        true => Ok(buffer),
+        false => Err(PyBufferError::new_err("the buffer is not contiguous")),
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Input {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Input> {
+        contiguous(&object).map(Input)
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Output {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Output> {
+        let buffer = contiguous(&object)?;
+        match buffer.readonly() {
+            true => Err(PyBufferError::new_err("the output is read-only")),
+            false => Ok(Output(buffer)),
+        }
+    }
+}

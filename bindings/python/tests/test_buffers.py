@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import array
+import mmap
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import evener
+
+KEY = evener.generate()
+# About the boundaries of Cobblestone's chunks of 16 KiB.
+LENGTHS = st.one_of(
+    st.integers(0, 100),
+    st.integers(-2, 2).flatmap(lambda d: st.integers(1, 4).map(lambda n: n * 16384 + d)),
+)
+
+
+@given(LENGTHS, st.binary(max_size=20))
+def test_there_and_back(length: int, context: bytes) -> None:
+    data = os.urandom(length)
+    sealed = evener.seal_bytes(data, keys=KEY, context=context)
+    assert len(sealed) == evener.sealed_size(length, keys=KEY)
+    assert evener.open_bytes(sealed, keys=KEY, context=context) == data
+    with pytest.raises(evener.DamagedError):
+        evener.open_bytes(sealed, keys=KEY, context=context + b"?")
+
+
+@given(LENGTHS.filter(bool), st.data())
+def test_nothing_of_a_changed_file_is_left(length: int, data: st.DataObject) -> None:
+    sealed = bytearray(evener.seal_bytes(b"\x55" * length, keys=KEY))
+    at = data.draw(st.integers(0, len(sealed) - 1))
+    sealed[at] ^= 1 << data.draw(st.integers(0, 7))
+    out = bytearray(len(sealed))
+    with pytest.raises(evener.DamagedError):
+        evener.open_into(sealed, out, keys=KEY)
+    assert not any(out)
+    with pytest.raises(evener.DamagedError):
+        evener.open_bytes(sealed[: data.draw(st.integers(0, len(sealed) - 1))], keys=KEY)
+
+
+def test_objects_with_buffers(tmp_path: Path) -> None:
+    numbers = np.arange(10_000, dtype=np.float64).reshape(100, 100)
+    plain = numbers.tobytes()
+    with (tmp_path / "map").open("w+b") as file:
+        file.write(plain)
+        file.flush()
+        mapped = mmap.mmap(file.fileno(), 0)
+    for data in (
+        plain,
+        bytearray(plain),
+        memoryview(plain),
+        numbers,
+        array.array("B", plain),
+        mapped,
+    ):
+        out = bytearray(evener.sealed_size(len(plain), keys=KEY))
+        assert evener.seal_into(data, out, keys=KEY) == len(out)
+        opened = np.zeros_like(numbers)
+        assert evener.open_into(memoryview(out), opened, keys=KEY) == len(plain)
+        assert (opened == numbers).all()
+    assert evener.open_into(out, mapped, keys=KEY) == len(plain)
+    assert mapped[:] == plain
+
+
+def test_buffers_that_do_not_fit() -> None:
+    out = bytearray(1000)
+    with pytest.raises(BufferError, match="read-only"):
+        evener.seal_into(b"x", bytes(1000), keys=KEY)
+    with pytest.raises(BufferError, match="not contiguous"):
+        evener.seal_into(np.zeros(1000, np.uint8)[::2], out, keys=KEY)
+    with pytest.raises(BufferError, match="not contiguous"):
+        evener.seal_into(b"x", np.zeros((20, 20), np.uint8).T[:10], keys=KEY)
+    with pytest.raises(TypeError):
+        evener.seal_into("x", out, keys=KEY)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="share memory"):
+        evener.seal_into(memoryview(out)[:1], memoryview(out)[0:900], keys=KEY)
+    half = memoryview(out)
+    evener.seal_into(half[:100], half[100:], keys=KEY)
+    with pytest.raises(ValueError, match="has 105 bytes, and the buffer for it 104"):
+        evener.open_into(evener.seal_bytes(bytes(105), keys=KEY), bytearray(104), keys=KEY)
+    with pytest.raises(ValueError, match="and the buffer for it 3"):
+        evener.seal_into(b"", bytearray(3), keys=KEY)
+
+
+def test_the_interpreter_is_detached() -> None:
+    counted, is_over = 0, threading.Event()
+
+    def count() -> None:
+        nonlocal counted
+        while not is_over.wait(0.0005):
+            counted += 1
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    data, out = bytes(32 << 20), bytearray(40 << 20)
+    evener.seal_into(data, out, keys=KEY)
+    is_over.set()
+    thread.join()
+    assert counted > 2
+
+
+def test_an_interrupt_ends_a_long_call() -> None:
+    program = """if True:
+        import mmap, sys, evener
+        data, out = mmap.mmap(-1, 8 << 30), mmap.mmap(-1, 9 << 30)
+        print(flush=True)
+        try:
+            evener.seal_into(data, out, keys=evener.generate())
+        except KeyboardInterrupt:
+            sys.exit(7)
+    """
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        time.sleep(0.3)
+        child.send_signal(signal.SIGINT)
+        begun = time.monotonic()
+        assert child.wait() == 7
+    print(f"ended {time.monotonic() - begun:.3f} s after the interrupt")
+
+
+def test_a_child_goes_on_after_a_fork() -> None:
+    sealed = evener.seal_bytes(bytes(4 << 20), keys=KEY)
+    child = os.fork()
+    if child == 0:
+        ended = 9
+        try:
+            ended = int(evener.open_bytes(sealed, keys=KEY) != bytes(4 << 20))
+        finally:
+            os._exit(ended)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
