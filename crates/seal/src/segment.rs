@@ -133,10 +133,11 @@ pub fn parts(
     direction: Direction,
     chunks: impl Iterator<Item = Chunk>,
     input: &[u8],
-    mut before: Option<Iv>,
+    before: Option<Iv>,
 ) -> impl Iterator<Item = Part> {
     let mut chunks = chunks.peekable();
     let (mut input_at, mut output_at) = (0, 0);
+    let mut previous: Option<Range<usize>> = None;
     // Chunks that chain when encrypting are one message: the format has them only on paper.
     let merge = file.is_chained(direction);
     std::iter::from_fn(move || {
@@ -152,9 +153,12 @@ pub fn parts(
         (input_at, output_at) = (this_input.end, this_output.end);
         let iv = match file.iv(&chunk) {
             ChunkIv::Known(iv) => iv,
-            ChunkIv::PreviousBlock => before.unwrap_or(Iv::NONE),
+            ChunkIv::PreviousBlock => {
+                let block = previous.clone().map(|chunk| last_block(&input[chunk], file));
+                block.unwrap_or(before).unwrap_or(Iv::NONE)
+            }
         };
-        before = last_block(&input[this_input.clone()], file);
+        previous = Some(this_input.clone());
         Some(Part { iv, padding: file.padding(last), input: this_input, output: this_output })
     })
 }
@@ -331,5 +335,25 @@ impl From<SegmentError> for FileError {
             SegmentError::File(error) => error,
             SegmentError::Engine(error) => error.into(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use evener_core::Key;
+    use evener_format::{CobblestoneSuite, Recipe};
+
+    use super::*;
+
+    /// To look at each would fault all pages of a large buffer in, before any work begins and could
+    /// be stopped.
+    #[test]
+    fn chunks_that_do_not_chain_are_divided_unseen() {
+        let key = Key::new(&[7; 32]).unwrap();
+        let recipe = Recipe::cobblestone(CobblestoneSuite::Aes256Gcm, &key, b"").unwrap();
+        let (file, _) = recipe.create().unwrap();
+        let layout = Layout::for_plaintext(file.geometry(), 40_000).unwrap();
+        let chunks = (0..layout.chunks()).map(|index| layout.chunk(index));
+        assert_eq!(parts(&file, Direction::Encrypt, chunks, &[], None).count(), 3);
     }
 }
