@@ -5,7 +5,7 @@ use std::path::Path;
 use facade::format::FormatError;
 use facade::keys::KeyError;
 use facade::place::Fault;
-use facade::{EngineError, Failure, FileError, OperationError, Refusal, Report};
+use facade::{AeadError, EngineError, Failure, FileError, OperationError, Refusal, Report};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -18,6 +18,7 @@ pub(crate) enum Trouble {
     Usage(String),
     Key(KeyError),
     Engine(EngineError),
+    Aead(AeadError),
     File(FileError),
     Operation(Box<OperationError>),
     /// An exception that Python raised.
@@ -37,6 +38,7 @@ impl From<Trouble> for PyErr {
             Trouble::Python(error) => Ok(error),
             Trouble::Key(error) => raise(py, "KeyError", &error.to_string(), error.path(), None),
             Trouble::Engine(error) => raise(py, "EvenerError", &error.to_string(), None, None),
+            Trouble::Aead(error) => raise(py, of_aead(&error), &error.to_string(), None, None),
             Trouble::File(error) => {
                 raise(py, class_of(&error), &shown(&error.to_string()), None, None)
             }
@@ -54,6 +56,14 @@ fn of_operation(py: Python<'_>, error: OperationError) -> PyResult<PyErr> {
     };
     let class = first.map_or("EvenerError", |failure| class_of(&failure.error));
     raise(py, class, &message, first.map(|failure| &*failure.path), report)
+}
+
+fn of_aead(error: &AeadError) -> &'static str {
+    match error {
+        AeadError::Forged { .. } => "DamagedError",
+        AeadError::NotAuthenticated { .. } | AeadError::Malformed { .. } => USAGE,
+        _ => "EvenerError",
+    }
 }
 
 /// The class of an error with a file.
@@ -126,6 +136,12 @@ impl From<KeyError> for Trouble {
 impl From<EngineError> for Trouble {
     fn from(error: EngineError) -> Trouble {
         Trouble::Engine(error)
+    }
+}
+
+impl From<AeadError> for Trouble {
+    fn from(error: AeadError) -> Trouble {
+        Trouble::Aead(error)
     }
 }
 

@@ -2,9 +2,11 @@
 
 #![deny(unsafe_code)]
 
+mod aead;
 mod buffers;
 mod error;
 mod files;
+mod incremental;
 mod keys;
 mod options;
 mod path;
@@ -19,9 +21,13 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _evener {
     #[pymodule_export]
+    use crate::aead::Aead;
+    #[pymodule_export]
     use crate::buffers::{open_bytes, open_into, seal_bytes, seal_into, sealed_size};
     #[pymodule_export]
     use crate::files::{list_place, process};
+    #[pymodule_export]
+    use crate::incremental::Incremental;
     #[pymodule_export]
     use crate::keys::KeyRing;
     #[pymodule_export]

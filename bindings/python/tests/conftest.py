@@ -3,8 +3,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 import evener
+
+# No test depends on time.
+settings.register_profile("evener", deadline=None, max_examples=25)
+settings.load_profile("evener")
 
 
 @pytest.fixture(autouse=True)

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from ._errors import DamagedError, EvenerError, ExistsError, KeyError, MissingError
-from ._evener import KeyRing, open_bytes, open_into, seal_bytes, seal_into, sealed_size
+from ._evener import (
+    Aead,
+    KeyRing,
+    open_bytes,
+    open_into,
+    seal_bytes,
+    seal_into,
+    sealed_size,
+)
 from ._files import Options, Progress, decrypt, encrypt, list, verify
 from ._reader import EncryptedFile, open
 from ._report import Listed, Remark, Report
 
 __all__ = [
+    "Aead",
     "DamagedError",
     "EncryptedFile",
     "EvenerError",

@@ -102,3 +102,76 @@ class Reader:
     def read_into(self, out: Buffer, offset: int, /) -> int: ...
     def read_at(self, offset: int, length: int, /) -> bytes: ...
     def cat_ranges(self, starts: Sequence[int], ends: Sequence[int], /) -> list[bytes]: ...
+
+@final
+class Aead:
+    """A cipher with its key: `aes-128-gcm`, `aes-192-gcm`, `aes-256-gcm`, `chacha20-poly1305`.
+
+    The methods `seal` and `open` draw random nonces, for at most 2^32 messages under a key, and a
+    sealed message is its nonce of 12 bytes, the ciphertext, and the tag of 16. `encrypt` and
+    `decrypt` are those of the classes in `cryptography.hazmat.primitives.ciphers.aead`.
+
+    A message that is not authentic raises a `DamagedError`, and nothing of it is left anywhere.
+    """
+
+    def __new__(cls, cipher: str, secret: Buffer) -> Aead: ...
+    @staticmethod
+    def generate_key(cipher: str) -> bytes:
+        """Makes a key for a cipher."""
+
+    @property
+    def overhead(self) -> int:
+        """The bytes by which a sealed message is longer: 28."""
+
+    def encrypt(self, nonce: Buffer, data: Buffer, associated_data: Buffer | None) -> bytes:
+        """Encrypts under a nonce of the caller's, which no other message under this key has.
+
+        Returns the ciphertext and the tag.
+        """
+
+    def decrypt(self, nonce: Buffer, data: Buffer, associated_data: Buffer | None) -> bytes:
+        """Decrypts what `encrypt` has made."""
+
+    def seal(self, data: Buffer, aad: Buffer | None = None) -> bytes:
+        """Seals a message. `aad` is authenticated, and not part of the result."""
+
+    def open(self, sealed: Buffer, aad: Buffer | None = None) -> bytes:
+        """Opens a sealed message."""
+
+    def seal_many(self, messages: Sequence[Buffer], aad: Buffer | None = None) -> list[bytes]:
+        """Seals messages, with the same `aad`, on all cores."""
+
+    def open_many(self, sealed: Sequence[Buffer], aad: Buffer | None = None) -> list[bytes]:
+        """Opens sealed messages on all cores: all, or none."""
+
+    def seal_many_into(
+        self,
+        data: Buffer,
+        offsets: Sequence[int] | Buffer,
+        out: Buffer,
+        aad: Buffer | None = None,
+    ) -> int:
+        """Seals the messages in a buffer into another one, the fastest way for many.
+
+        Message `i` is `data[offsets[i]:offsets[i + 1]]`, as in Arrow's arrays. The results lie one
+        behind the other, so that result `i` begins at `offsets[i] - offsets[0] + i * overhead`.
+        Offsets are a sequence, or an array of 64-bit numbers. Returns the length of all.
+        """
+
+    def open_many_into(
+        self,
+        sealed: Buffer,
+        offsets: Sequence[int] | Buffer,
+        out: Buffer,
+        aad: Buffer | None = None,
+    ) -> int:
+        """Opens the messages in a buffer into another one, as `seal_many_into` has made them."""
+
+    def __reduce__(self) -> NoReturn: ...
+
+@final
+class Incremental:
+    def __new__(cls, encrypts: bool, keys: KeyRing, context: bytes) -> Incremental: ...
+    def update(self, data: Buffer, /) -> bytes: ...
+    def update_into(self, data: Buffer, out: Buffer, /) -> int: ...
+    def finalize(self) -> bytes: ...

@@ -1,0 +1,80 @@
+"""Tink's streams, with the methods of its primitive `StreamingAead`."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Protocol
+
+from . import _evener
+from ._evener import KeyRing
+from ._reader import Seekable, open
+
+if TYPE_CHECKING:
+    from ._evener import Buffer
+
+__all__ = ["StreamingAead"]
+
+
+class Writable(Protocol):
+    """A binary file to write to."""
+
+    def write(self, data: bytes, /) -> object: ...
+
+
+class StreamingAead:
+    """The keys of a keyset for streams: AES-GCM-HKDF. Load or generate them as a `KeyRing`."""
+
+    def __init__(self, keys: KeyRing) -> None:
+        if keys.format != "tink":
+            raise ValueError(f"these are keys for {keys.format}, and not Tink's")
+        self._keys = keys
+
+    def new_encrypting_stream(
+        self, ciphertext_destination: Writable, associated_data: bytes
+    ) -> io.RawIOBase:
+        """Returns a file that encrypts what is written to it. Only `close` makes the end.
+
+        The destination stays open.
+        """
+        return _Encrypting(self._keys, ciphertext_destination, associated_data)
+
+    def new_decrypting_stream(
+        self, ciphertext_source: Seekable, associated_data: bytes
+    ) -> io.BufferedReader:
+        """Returns a file with the plaintext, in which one can seek. The source stays open."""
+        return io.BufferedReader(open(ciphertext_source, keys=self._keys, context=associated_data))
+
+
+class _Encrypting(io.RawIOBase):
+    def __init__(self, keys: KeyRing, target: Writable, context: bytes) -> None:
+        self._file = _evener.Incremental(True, keys, context)
+        self._target = target
+        self._is_whole = True
+
+    def write(self, data: Buffer, /) -> int:
+        if self.closed:
+            raise ValueError("write to closed file")
+        # A file from which a piece is missing must not get an end.
+        self._is_whole = False
+        self._target.write(self._file.update(data))
+        self._is_whole = True
+        return memoryview(data).nbytes  # type: ignore[arg-type, unused-ignore]
+
+    def writable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        if not self.closed and self._is_whole:
+            self._is_whole = False
+            self._target.write(self._file.finalize())
+        super().close()
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        # What was interrupted is no whole file.
+        self._is_whole &= kind is None
+        super().__exit__(kind, *rest)  # type: ignore[arg-type]
+
+    def __del__(self) -> None:
+        # Nor is what nobody has closed.
+        self._is_whole = False
+        super().close()

@@ -1,0 +1,291 @@
+//! Messages.
+
+use std::sync::{Mutex, PoisonError};
+
+use facade::hazmat::{nonce, seal_batch};
+use facade::{AeadError, Cipher, Key, Nonce, NonceSequence, Opening, Sealing};
+use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::buffers::{made, unattached};
+use crate::error::Trouble;
+use crate::sys::{Input, Output, disjoint};
+
+/// A cipher with its key.
+#[pyclass(frozen, module = "evener")]
+pub(crate) struct Aead {
+    aead: facade::Aead,
+    nonces: Mutex<NonceSequence>,
+}
+
+#[pymethods]
+impl Aead {
+    #[new]
+    fn new(cipher: &str, secret: Input) -> Result<Aead, Trouble> {
+        let cipher: Cipher = cipher.parse().map_err(Trouble::usage)?;
+        if !cipher.is_authenticated() {
+            return Err(AeadError::NotAuthenticated { cipher }.into());
+        }
+        let (length, given) = (cipher.key_length(), secret.bytes().len());
+        if length != given {
+            return Err(Trouble::Usage(format!(
+                "{cipher} has keys of {length} bytes, not {given}"
+            )));
+        }
+        let key = Key::new(secret.bytes()).map_err(Trouble::usage)?;
+        let nonces = Mutex::new(NonceSequence::random());
+        Ok(Aead { aead: facade::Aead::new(cipher, &key)?, nonces })
+    }
+
+    #[staticmethod]
+    fn generate_key<'py>(py: Python<'py>, cipher: &str) -> Result<Bound<'py, PyBytes>, Trouble> {
+        let cipher = cipher.parse().map_err(Trouble::usage)?;
+        Ok(PyBytes::new(py, facade::Aead::generate_key(cipher)?.bytes()))
+    }
+
+    #[getter]
+    fn overhead(&self) -> usize {
+        Nonce::LENGTH + self.tag()
+    }
+
+    #[pyo3(signature = (nonce, data, associated_data))]
+    fn encrypt<'py>(
+        &self,
+        py: Python<'py>,
+        nonce: Input,
+        data: Input,
+        associated_data: Option<Input>,
+    ) -> Result<Bound<'py, PyBytes>, Trouble> {
+        let nonce = self::nonce(nonce_of(nonce.bytes())?);
+        let (data, aad) = (data.bytes(), aad_of(&associated_data));
+        made(py, data.len() + self.tag(), |out| {
+            let length = out.len();
+            unattached(py, length, || self.aead.seal(nonce, aad, data, out))?;
+            Ok(length)
+        })
+    }
+
+    #[pyo3(signature = (nonce, data, associated_data))]
+    fn decrypt<'py>(
+        &self,
+        py: Python<'py>,
+        nonce: Input,
+        data: Input,
+        associated_data: Option<Input>,
+    ) -> Result<Bound<'py, PyBytes>, Trouble> {
+        let nonce = nonce_of(nonce.bytes())?;
+        let (data, aad) = (data.bytes(), aad_of(&associated_data));
+        made(py, data.len().saturating_sub(self.tag()), |out| {
+            Ok(unattached(py, data.len(), || self.aead.open(&nonce, aad, data, out))?)
+        })
+    }
+
+    #[pyo3(signature = (data, aad=None))]
+    fn seal<'py>(
+        &self,
+        py: Python<'py>,
+        data: Input,
+        aad: Option<Input>,
+    ) -> Result<Bound<'py, PyBytes>, Trouble> {
+        let nonce = self.draw(1)?.remove(0);
+        let (data, aad) = (data.bytes(), aad_of(&aad));
+        made(py, data.len() + self.overhead(), |out| {
+            let length = out.len();
+            let (head, rest) = out.split_at_mut(Nonce::LENGTH);
+            head.copy_from_slice(nonce.bytes());
+            unattached(py, length, || self.aead.seal(nonce, aad, data, rest))?;
+            Ok(length)
+        })
+    }
+
+    #[pyo3(signature = (sealed, aad=None))]
+    fn open<'py>(
+        &self,
+        py: Python<'py>,
+        sealed: Input,
+        aad: Option<Input>,
+    ) -> Result<Bound<'py, PyBytes>, Trouble> {
+        let (nonce, sealed) = parts(sealed.bytes(), 0, self.overhead())?;
+        let aad = aad_of(&aad);
+        made(py, sealed.len() - self.tag(), |out| {
+            Ok(unattached(py, sealed.len(), || self.aead.open(nonce, aad, sealed, out))?)
+        })
+    }
+
+    #[pyo3(signature = (messages, aad=None))]
+    fn seal_many<'py>(
+        &self,
+        py: Python<'py>,
+        messages: Vec<Input>,
+        aad: Option<Input>,
+    ) -> Result<Vec<Bound<'py, PyBytes>>, Trouble> {
+        let inputs: Vec<_> = messages.iter().map(Input::bytes).collect();
+        let lengths: Vec<_> = inputs.iter().map(|input| input.len() + self.overhead()).collect();
+        let mut out = vec![0; lengths.iter().sum()];
+        py.detach(|| self.seal_all(&inputs, aad_of(&aad), &mut out))?;
+        Ok(cut(py, &out, &lengths))
+    }
+
+    #[pyo3(signature = (sealed, aad=None))]
+    fn open_many<'py>(
+        &self,
+        py: Python<'py>,
+        sealed: Vec<Input>,
+        aad: Option<Input>,
+    ) -> Result<Vec<Bound<'py, PyBytes>>, Trouble> {
+        let inputs: Vec<_> = sealed.iter().map(Input::bytes).collect();
+        let lengths = inputs.iter().map(|input| input.len().saturating_sub(self.overhead()));
+        let lengths: Vec<_> = lengths.collect();
+        let mut out = zeroize::Zeroizing::new(vec![0; lengths.iter().sum()]);
+        py.detach(|| self.open_all(&inputs, aad_of(&aad), &mut out))?;
+        Ok(cut(py, &out, &lengths))
+    }
+
+    #[pyo3(signature = (data, offsets, out, aad=None))]
+    fn seal_many_into(
+        &self,
+        py: Python<'_>,
+        data: Input,
+        offsets: Offsets,
+        mut out: Output,
+        aad: Option<Input>,
+    ) -> Result<usize, Trouble> {
+        let (data, out) = disjoint(&data, &mut out)?;
+        let inputs = offsets.cut(data)?;
+        let length = inputs.iter().map(|input| input.len() + self.overhead()).sum();
+        let out = room(out, length)?;
+        py.detach(|| self.seal_all(&inputs, aad_of(&aad), out))?;
+        Ok(length)
+    }
+
+    #[pyo3(signature = (sealed, offsets, out, aad=None))]
+    fn open_many_into(
+        &self,
+        py: Python<'_>,
+        sealed: Input,
+        offsets: Offsets,
+        mut out: Output,
+        aad: Option<Input>,
+    ) -> Result<usize, Trouble> {
+        let (sealed, out) = disjoint(&sealed, &mut out)?;
+        let inputs = offsets.cut(sealed)?;
+        let length = inputs.iter().map(|input| input.len().saturating_sub(self.overhead())).sum();
+        let out = room(out, length)?;
+        py.detach(|| self.open_all(&inputs, aad_of(&aad), out))?;
+        Ok(length)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<evener.Aead of {}>", self.aead.cipher())
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(PyTypeError::new_err("an Aead can't be pickled, since it holds a secret"))
+    }
+}
+
+impl Aead {
+    fn tag(&self) -> usize {
+        self.aead.cipher().tag_length()
+    }
+
+    fn draw(&self, count: usize) -> Result<Vec<Nonce>, Trouble> {
+        let mut nonces = self.nonces.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(nonces.next_nonces(count).map_err(AeadError::from)?)
+    }
+
+    /// Seals messages one behind the other, each behind its nonce.
+    fn seal_all(&self, inputs: &[&[u8]], aad: &[u8], mut out: &mut [u8]) -> Result<(), Trouble> {
+        let nonces = self.draw(inputs.len())?;
+        let mut batch = Vec::with_capacity(inputs.len());
+        for (input, nonce) in inputs.iter().zip(&nonces) {
+            let (head, rest) = out.split_at_mut(Nonce::LENGTH);
+            head.copy_from_slice(nonce.bytes());
+            let (sealed, rest) = rest.split_at_mut(input.len() + self.tag());
+            out = rest;
+            batch.push(Sealing::new(input, sealed).aad(aad));
+        }
+        Ok(seal_batch(&self.aead, nonces, &mut batch)?)
+    }
+
+    /// Opens messages, one behind the other. Nothing is left if one of them is forged.
+    fn open_all(&self, inputs: &[&[u8]], aad: &[u8], out: &mut [u8]) -> Result<(), Trouble> {
+        let mut batch = Vec::with_capacity(inputs.len());
+        let mut left = &mut *out;
+        for (index, input) in inputs.iter().enumerate() {
+            let (nonce, sealed) = parts(input, index, self.overhead())?;
+            let (plain, rest) = left.split_at_mut(sealed.len() - self.tag());
+            left = rest;
+            batch.push(Opening::new(nonce, sealed, plain).aad(aad));
+        }
+        let opened = self.aead.open_batch(&mut batch);
+        drop(batch);
+        if opened.is_err() {
+            out.fill(0);
+        }
+        Ok(opened?)
+    }
+}
+
+/// The ends of messages in one buffer: the first byte of each, and the end of the last.
+struct Offsets(Vec<usize>);
+
+impl Offsets {
+    fn cut<'d>(&self, data: &'d [u8]) -> Result<Vec<&'d [u8]>, Trouble> {
+        let cut = |pair: &[usize]| data.get(pair[0]..pair[1]);
+        let all: Option<Vec<_>> = self.0.windows(2).map(cut).collect();
+        all.ok_or_else(|| Trouble::usage("the offsets do not ascend within the data"))
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Offsets {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Offsets> {
+        let numbers: Vec<i64> = match PyBuffer::<i64>::get(&object) {
+            Ok(buffer) => buffer.to_vec(object.py())?,
+            Err(_) => object.extract()?,
+        };
+        let number = |number| usize::try_from(number).unwrap_or(usize::MAX);
+        Ok(Offsets(numbers.into_iter().map(number).collect()))
+    }
+}
+
+fn room(out: &mut [u8], length: usize) -> Result<&mut [u8], Trouble> {
+    let room = out.len();
+    out.get_mut(..length).ok_or_else(|| {
+        Trouble::Usage(format!("the result has {length} bytes, and the buffer for it {room}"))
+    })
+}
+
+/// The nonce of a sealed message, and what follows it.
+fn parts(
+    sealed: &[u8],
+    message: usize,
+    overhead: usize,
+) -> Result<(&[u8; Nonce::LENGTH], &[u8]), Trouble> {
+    match sealed.split_first_chunk() {
+        Some(parts) if sealed.len() >= overhead => Ok(parts),
+        _ => Err(AeadError::Forged { message, count: 1 }.into()),
+    }
+}
+
+fn nonce_of(bytes: &[u8]) -> Result<[u8; Nonce::LENGTH], Trouble> {
+    bytes.try_into().map_err(|_| Trouble::usage("a nonce has 12 bytes"))
+}
+
+fn aad_of(aad: &Option<Input>) -> &[u8] {
+    aad.as_ref().map_or(&[], Input::bytes)
+}
+
+/// Copies a buffer of messages into objects.
+fn cut<'py>(py: Python<'py>, mut all: &[u8], lengths: &[usize]) -> Vec<Bound<'py, PyBytes>> {
+    let mut next = |&length: &usize| {
+        let (one, rest) = all.split_at(length);
+        all = rest;
+        PyBytes::new(py, one)
+    };
+    lengths.iter().map(&mut next).collect()
+}
