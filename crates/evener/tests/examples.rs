@@ -120,8 +120,8 @@ fn the_readme() {
 }
 
 /// The list of places that show operations on files is complete. Each is run above, as a
-/// documentation test in `lib.rs`, or by `tests/check-c` and `tests/check-java`, on changed files
-/// too.
+/// documentation test in `lib.rs`, or by `tests/check-c`, `tests/check-java` and
+/// `tests/check-python`, on changed files too.
 #[test]
 fn every_example_with_files_runs_on_changed_ones() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -131,6 +131,7 @@ fn every_example_with_files_runs_on_changed_ones() {
         "docs",
         "bindings/c",
         "bindings/java",
+        "bindings/python",
         "crates/evener",
         "crates/format/src",
         "crates/keys/src",
@@ -145,9 +146,11 @@ fn every_example_with_files_runs_on_changed_ones() {
         "bindings/c/README.md",
         "bindings/java/README.md",
         "bindings/java/src/main/java/io/evener/FileEncryption.java",
+        "bindings/python/README.md",
         "crates/evener/examples/encrypt_tree.rs",
         "crates/evener/examples/pipe.rs",
         "crates/evener/src/lib.rs",
+        "docs/guide/python.md",
     ];
     assert_eq!(found, known, "run a new example on a changed file, too, and name it here");
 }

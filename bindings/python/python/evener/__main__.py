@@ -12,9 +12,7 @@ def main() -> None:
     own = Path(__file__).with_name("_program") / "evener"
     program = str(own) if own.exists() else shutil.which("evener")
     if program is None:
-        sys.exit(
-            "python -m evener: this package was built without the program `evener`; install it"
-        )
+        sys.exit("python -m evener: the program `evener` is neither in this package nor in PATH")
     os.execv(program, ["evener", *sys.argv[1:]])
 
 
