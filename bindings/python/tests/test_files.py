@@ -144,6 +144,32 @@ def test_age(tmp_path: Path) -> None:
         evener.age(tmp_path / "absent")
 
 
+def test_identities_of_age(tmp_path: Path, photos: Path) -> None:
+    identity = tmp_path / "identity.txt"
+    # The one of age's own tests.
+    identity.write_text(
+        "AGE-SECRET-KEY-1EGTZVFFV20835NWYV6270LXYVK2VKNX2MMDKWYKLMGR48UAWX40Q2P2LM0\n"
+    )
+    identity.chmod(0o600)
+    key = evener.age(identity)
+    assert key.format == "age"
+    for sealed in (False, True):
+        target, restored = tmp_path / f"target-{sealed}", tmp_path / f"restored-{sealed}"
+        evener.encrypt(photos, target, keys=key, sealed=sealed)
+        assert (target / "one.age").exists() != sealed
+        evener.decrypt(target, restored, keys=key)
+        assert (restored / "one").read_bytes() == b"not quite a picture"
+    sealed_bytes = evener.seal_bytes(bytes(200_000), keys=key)
+    assert evener.open_bytes(sealed_bytes, keys=key) == bytes(200_000)
+    with pytest.raises(ValueError, match="no context"):
+        evener.seal_bytes(b"", keys=key, context=b"?")
+    only_others = evener.age(
+        recipients=["age1zvkyg2lqzraa2lnjvqej32nkuu0ues2s82hzrye869xeexvn73equnujwj"]
+    )
+    with pytest.raises(evener.EvenerError):
+        evener.verify(tmp_path / "target-False", keys=only_others)
+
+
 def test_progress(tmp_path: Path, photos: Path, key: evener.KeyRing) -> None:
     told: list[evener.Progress] = []
     evener.encrypt(photos, tmp_path / "sealed", keys=key, progress=told.append)
