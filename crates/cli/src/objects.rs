@@ -3,6 +3,7 @@
 use std::fmt;
 use std::num::NonZeroU64;
 use std::str::FromStr;
+use std::time::{Duration, SystemTime};
 
 use evener::place::{Abilities, Blob, Draft, Entry, Fault, Name, NewObject, Origin, Store};
 
@@ -49,7 +50,9 @@ impl fmt::Display for Address {
 #[derive(Clone, Default)]
 pub(crate) struct Settings {
     pub(crate) endpoint: Option<String>,
+    pub(crate) profile: Option<String>,
     pub(crate) storage_class: Option<String>,
+    pub(crate) retention: Option<Retention>,
     pub(crate) requests: usize,
     pub(crate) bandwidth: Option<Bandwidth>,
     pub(crate) on_silence: Option<fn(&Address)>,
@@ -64,6 +67,17 @@ impl Bandwidth {
     }
 }
 
+#[derive(Clone, Copy)]
+pub(crate) struct Retention {
+    pub(crate) complies: bool,
+}
+
+impl Retention {
+    pub(crate) fn until(_: SystemTime) -> Retention {
+        Retention { complies: false }
+    }
+}
+
 /// There are none.
 #[derive(Clone)]
 pub(crate) struct Objects(Never);
@@ -72,6 +86,26 @@ impl Objects {
     pub(crate) fn new(address: &Address, _: &Settings) -> Result<Objects, Fault> {
         match address.0 {}
     }
+
+    pub(crate) fn clean(&self, _: Duration, _: bool) -> Result<Leftovers, Fault> {
+        match self.0 {}
+    }
+
+    pub(crate) fn retain(&self, _: &[Name]) -> Result<(), Fault> {
+        match self.0 {}
+    }
+
+    pub(crate) fn beginning_with(&self, _: &str) -> Result<Vec<Entry>, Fault> {
+        match self.0 {}
+    }
+}
+
+/// There are none.
+#[derive(serde::Serialize)]
+pub(crate) struct Leftovers {
+    pub(crate) uploads: u64,
+    pub(crate) probes: u64,
+    pub(crate) younger: u64,
 }
 
 impl Origin for Objects {

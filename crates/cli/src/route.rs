@@ -226,7 +226,22 @@ impl Route {
     }
 
     /// The place for a wrapped key; a pipe has none.
-    pub(crate) fn key_place(&self, names: &SealedNames) -> Option<KeyPlace> {
+    pub(crate) fn key_place(
+        &self,
+        names: &SealedNames,
+        stores: &Stores,
+    ) -> Result<Option<KeyPlace>, Trouble> {
+        match &self.first().target {
+            Some(Place::Objects(prefix)) => {
+                let sealed = self.sealed_name(names);
+                let sealed = sealed.as_deref().map(|name| name.to_str().unwrap_or_default());
+                KeyPlace::in_store(stores, stores.open(prefix)?, prefix, sealed).map(Some)
+            }
+            _ => Ok(self.local_key_place(names)),
+        }
+    }
+
+    fn local_key_place(&self, names: &SealedNames) -> Option<KeyPlace> {
         if let Some(shared) = &self.shared {
             return Some(KeyPlace::in_tree(shared));
         }
@@ -238,13 +253,21 @@ impl Route {
         if takes_a_stream(target) {
             return None;
         }
-        match &ends.source {
+        match self.sealed_name(names) {
             // A file goes into a directory under its own name.
-            Place::Path(source) if self.new.is_some() || target.is_dir() => {
-                Some(KeyPlace::beside(&target.join(names.seal(source.file_name()?))))
+            Some(sealed) if self.new.is_some() || target.is_dir() => {
+                Some(KeyPlace::beside(&target.join(sealed)))
             }
             _ => Some(KeyPlace::beside(target)),
         }
+    }
+
+    /// The name of a single file's encrypted output.
+    fn sealed_name(&self, names: &SealedNames) -> Option<OsString> {
+        let Ends { source: Place::Path(source), source_is_tree: false, .. } = self.first() else {
+            return None;
+        };
+        Some(names.seal(source.file_name()?))
     }
 
     /// Makes the directory that the sources need, if it does not exist.
@@ -294,10 +317,10 @@ impl Route {
         keys: &OpeningKeys,
         heads: &[Option<Head>],
         intent: Intent,
-        keyholder: &Keyholder<'_>,
+        with: (&Stores, &Keyholder<'_>),
     ) -> Result<KeyRing, Trouble> {
         let open = |ends: &Ends, head: &Option<Head>| {
-            opening(keys, &ends.source, head.as_ref(), intent, keyholder)
+            opening(keys, &ends.source, head.as_ref(), intent, with)
         };
         let mut each = self.ends.iter().zip(heads);
         let Some((first, head)) = each.next() else { return Err(Trouble::usage("no source")) };

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use evener::format::FormatError;
+use evener::place::Fault;
 use evener::program::{has_files, shown_json};
 use evener::{Control, Failure, FileError, Operation, OperationError, Rejection, Report};
 use evener_cli::streams;
@@ -204,10 +205,11 @@ fn leave_behind(
     report.files = progress.completed_files;
     report.bytes = progress.done_bytes;
     report.seconds = begun.elapsed().as_secs_f64();
-    // Which file has a key of `rekey` is not certain now.
+    // Which file has a key of `rekey` is not certain now, and a store may still finish an object.
     if let Some(key) = written.lock().ignore_poison().take()
         && report.files == 0
         && !given.rekeys
+        && !key.is_in_store()
     {
         key.remove();
     }
@@ -220,18 +222,27 @@ fn leave_behind(
 }
 
 /// Removes a fresh key that encrypted nothing: the operation failed, or all files were complete
-/// already.
+/// already. If a store may have an object under the key, the key stays.
 fn keep_if_used(key: WrittenKey, plan: &Plan, result: &Result<Report, Failure>, telling: &Telling) {
     let is_used = match result {
         Ok(report) if report.files == 0 && plan.rekeying.is_some() => !is_unbegun(plan),
-        Ok(report) => report.files > 0 || report.is_success() && key.is_first(),
-        Err(_) => false,
+        Ok(report) => {
+            let may_be_stored = report.interrupted && key.is_in_store()
+                || report.failures.iter().any(|failure| is_unknown(&failure.error));
+            report.files > 0 || may_be_stored || report.is_success() && key.is_first()
+        }
+        Err(failure) => is_unknown(&failure.error),
     };
     if !is_used {
         key.remove();
     } else if telling.verbose {
         complain(&format_args!("the key is wrapped in {}", shown(key.path())));
     }
+}
+
+/// Returns whether an object may have been stored.
+fn is_unknown(error: &FileError) -> bool {
+    matches!(error, FileError::Place(Fault::Unknown(_)))
 }
 
 /// Returns whether no file has the new key yet.

@@ -1,15 +1,20 @@
 //! Object stores as sources and targets.
 
+mod ahead;
+
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use evener::keys::{KeyError, KeyFile};
 use evener::place::{
     Abilities, Blob, Draft, Entry, Fault, Local, Name, NewObject, Origin, Store, Tree,
 };
 use evener::{Evener, Failure, FileError, Operation, OperationError, Report};
 use evener_core::IgnorePoison;
 
+use self::ahead::Ahead;
 use crate::ends::{Ends, Place, directory_of};
 use crate::objects::{Address, Objects, Settings};
 use crate::options::{StoreOptions, Writing};
@@ -21,7 +26,14 @@ use crate::trouble::{Trouble, complain, refused, shown};
 #[derive(Clone, Default)]
 pub(crate) struct Stores {
     settings: Settings,
-    opened: Arc<Mutex<Vec<(Address, Objects)>>>,
+    opened: Arc<Mutex<Vec<Opened>>>,
+}
+
+struct Opened {
+    address: Address,
+    /// True if it was opened without what applies to new objects.
+    is_bare: bool,
+    objects: Objects,
 }
 
 impl Stores {
@@ -42,15 +54,51 @@ impl Stores {
         }
     }
 
+    /// Returns whether new objects are locked for a time.
+    pub(crate) fn retains(&self) -> bool {
+        self.settings.retention.is_some()
+    }
+
     /// The objects at an address.
     pub(crate) fn open(&self, address: &Address) -> Result<Objects, Failure> {
+        self.open_with(address, &self.settings, false)
+    }
+
+    /// The objects at an address where none are made: settings of new objects may be for the other
+    /// end alone.
+    pub(crate) fn open_source(&self, address: &Address) -> Result<Objects, Failure> {
+        let mut bare = self.settings.clone();
+        let is_bare = bare.retention.take().is_some() | bare.storage_class.take().is_some();
+        self.open_with(address, &bare, is_bare)
+    }
+
+    fn open_with(
+        &self,
+        address: &Address,
+        settings: &Settings,
+        is_bare: bool,
+    ) -> Result<Objects, Failure> {
         let mut opened = self.opened.lock().ignore_poison();
-        if let Some((_, objects)) = opened.iter().find(|(there, _)| there == address) {
+        let is_it = |it: &&Opened| it.address == *address && it.is_bare <= is_bare;
+        if let Some(Opened { objects, .. }) = opened.iter().find(is_it) {
             return Ok(objects.clone());
         }
-        let objects = Objects::new(address, &self.settings).map_err(|fault| at(address, fault))?;
-        opened.push((address.clone(), objects.clone()));
+        let mut settings = settings.clone();
+        if !is_in_s3(address) {
+            settings.profile = None;
+        }
+        let objects = Objects::new(address, &settings).map_err(|fault| at(address, fault))?;
+        opened.push(Opened { address: address.clone(), is_bare, objects: objects.clone() });
         Ok(objects)
+    }
+
+    /// Opens an address for new objects before anything there is read, so that settings that its
+    /// store does not take are refused first.
+    pub(crate) fn prepare(&self, typed: &OsStr) -> Result<(), Trouble> {
+        if let Some(address) = Stores::address(typed)? {
+            self.open(&address)?;
+        }
+        Ok(())
     }
 
     /// The place that a name leads to.
@@ -71,24 +119,22 @@ impl Stores {
 
     /// Returns whether a sealed tree is there, as far as its marker shows.
     pub(crate) fn has_sealed(&self, address: &Address) -> Result<bool, Trouble> {
-        let marker = self.open(address)?.look(&Name::found(MARKER.into()));
+        let marker = self.open_source(address)?.look(&Name::found(MARKER.into()));
         Ok(marker.map_err(|fault| at(address, fault))?.is_some())
     }
 
-    /// The wrapped key of a sealed tree that was written last, and its address.
+    /// The wrapped key that was written last in a sealed tree, and its address.
     pub(crate) fn newest_wrapping(
         &self,
         tree: &Address,
     ) -> Result<Option<(String, Vec<u8>)>, Trouble> {
-        let (objects, fail) = (self.open(tree)?, |fault| at(tree, fault));
+        let (objects, fail) = (self.open_source(tree)?, |fault| at(tree, fault));
         let keys = objects.list(&Name::found("keys".into())).map_err(fail)?;
         let Some(newest) = keys.into_iter().max_by_key(|entry| entry.metadata.modified) else {
             return Ok(None);
         };
-        let (blob, _) = objects.open(&newest.name, &mut []).map_err(fail)?;
-        let mut bytes = vec![0; blob.length().min(LONGEST_KEY) as usize];
-        blob.read_at(&mut bytes, 0).map_err(fail)?;
         let path = tree.join(newest.name.path().to_str().unwrap_or_default()).to_string();
+        let bytes = read_wrapped(&objects, &newest.name, Path::new(&path))?;
         Ok(Some((path, bytes)))
     }
 
@@ -96,9 +142,9 @@ impl Stores {
     pub(crate) fn open_object(&self, address: &Address) -> Result<Box<dyn Blob>, Failure> {
         let missing = || at(address, Fault::Refused("it names no object".to_owned()));
         let (above, name) = address.split_last().ok_or_else(missing)?;
-        let opened = self.open(&above)?.open(&Name::found(name.into()), &mut []);
+        let opened = self.open_source(&above)?.open(&Name::found(name.into()), &mut []);
         let (blob, _) = opened.map_err(|fault| at(address, fault))?;
-        Ok(Box::new(Ahead { blob, window: Mutex::default() }))
+        Ok(Box::new(Ahead::of(blob)))
     }
 
     /// Encrypts, decrypts or verifies plain objects and files. Failed ones give a report, no error.
@@ -123,7 +169,8 @@ impl Stores {
         let target = target.as_ref().map(|target| target as &dyn Store);
         let report = evener.transfer(operation, &*source.place, target);
         let mut report = report.or_else(OperationError::into_report)?;
-        let done = report.files + report.files_skipped;
+        let Report { files, files_skipped, files_updated, files_unchanged, .. } = report;
+        let done = files + files_skipped + files_updated + files_unchanged;
         if done == 0 && !report.interrupted && report.failures.is_empty() {
             let why = if report.left_out > 0 { ": all of it was left out" } else { "" };
             let error = refused(format!("nothing was found to {}{why}", operation.name()));
@@ -148,16 +195,20 @@ impl Stores {
                 let path = PathBuf::from(address.to_string());
                 // An object may have the name itself.
                 if let Some((above, name)) = address.split_last() {
-                    let (above, name) = (self.open(&above)?, Name::found(name.into()));
+                    let (above, name) = (self.open_source(&above)?, Name::found(name.into()));
                     if above.look(&name).map_err(|fault| at(address, fault))?.is_some() {
                         let place = one(AnyPlace::Objects(above), name);
                         return Ok(Source { path, place });
                     }
                 }
-                Source { path, place: Box::new(self.open(address)?) }
+                Source { path, place: Box::new(self.open_source(address)?) }
             }
         })
     }
+}
+
+fn is_in_s3(address: &Address) -> bool {
+    address.to_string().starts_with("s3://")
 }
 
 fn tell_of_silence(address: &Address) {
@@ -171,7 +222,25 @@ struct Source {
     place: Box<dyn Origin>,
 }
 
-fn at(address: &Address, fault: Fault) -> Failure {
+/// Reads a wrapped key. Messages call it `path`.
+pub(crate) fn read_key(objects: &Objects, name: &Name, path: &Path) -> Result<KeyFile, KeyError> {
+    let bytes = read_wrapped(objects, name, path)?;
+    KeyFile::read_from(&mut &bytes[..], &shown(path).to_string())
+}
+
+fn read_wrapped(objects: &Objects, name: &Name, path: &Path) -> Result<Vec<u8>, KeyError> {
+    let failed = |fault: Fault| {
+        let cause = io::Error::other(fault.to_string());
+        KeyError::Io { action: "read", path: path.to_owned(), cause }
+    };
+    let (blob, _) = objects.open(name, &mut []).map_err(failed)?;
+    let mut bytes = vec![0; blob.length().min(LONGEST_KEY) as usize];
+    blob.read_at(&mut bytes, 0).map_err(failed)?;
+    Ok(bytes)
+}
+
+/// Names an address in a failure.
+pub(crate) fn at(address: &Address, fault: Fault) -> Failure {
     fail(Path::new(&address.to_string()), fault.into())
 }
 
@@ -223,12 +292,17 @@ pub(crate) fn refuse_plain_objects(path: &Path) -> Result<(), Trouble> {
 
 /// Refuses the options of object stores where none is.
 pub(crate) fn refuse_unused(options: &StoreOptions, ends: &Ends) -> Result<(), Trouble> {
-    match options.any().filter(|_| !ends.has_objects()) {
-        Some(option) => Err(Trouble::Usage(format!(
+    if let Some(option) = options.any().filter(|_| !ends.has_objects()) {
+        return Err(Trouble::Usage(format!(
             "{option} is for object stores (s3://, gs://, az://), and none is given; leave it out"
-        ))),
-        None => Ok(()),
+        )));
     }
+    let is_in_s3 = |place: &Place| matches!(place, Place::Objects(address) if is_in_s3(address));
+    let mut places = [Some(&ends.source), ends.target.as_ref()].into_iter().flatten();
+    if options.has_profile() && !places.any(is_in_s3) {
+        return Err(Trouble::usage("--aws-profile is for s3://, and none is given; leave it out"));
+    }
+    Ok(())
 }
 
 /// One object of a place, as if there were no others.
@@ -256,48 +330,6 @@ impl Origin for One {
         Origin::label(&self.place)
     }
 }
-
-/// An object that is read from its beginning, mostly, in pieces: each request brings more.
-struct Ahead {
-    blob: Box<dyn Blob>,
-    /// Where the bytes that are there begin, and those bytes.
-    window: Mutex<(u64, Vec<u8>)>,
-}
-
-impl Blob for Ahead {
-    fn length(&self) -> u64 {
-        self.blob.length()
-    }
-
-    fn read_at(&self, buffer: &mut [u8], at: u64) -> Result<(), Fault> {
-        let mut window = self.window.lock().ignore_poison();
-        let (start, bytes) = &mut *window;
-        let found = at
-            .checked_sub(*start)
-            .and_then(|skipped| bytes.get(usize::try_from(skipped).ok()?..)?.get(..buffer.len()));
-        if let Some(found) = found {
-            buffer.copy_from_slice(found);
-            return Ok(());
-        }
-        // Twice as much each time, as long as one follows the other.
-        let follows = at >= *start && at <= *start + bytes.len() as u64;
-        let more = if follows { 2 * bytes.len() } else { 0 };
-        let length = buffer.len().max(more.clamp(LEAST_AHEAD, MOST_AHEAD)) as u64;
-        let length = length.min(self.blob.length().saturating_sub(at));
-        let mut next = vec![0; usize::try_from(length).unwrap_or(0).max(buffer.len())];
-        self.blob.read_at(&mut next, at)?;
-        buffer.copy_from_slice(&next[..buffer.len()]);
-        *window = (at, next);
-        Ok(())
-    }
-
-    fn check(&self) -> Result<(), Fault> {
-        self.blob.check()
-    }
-}
-
-const LEAST_AHEAD: usize = 64 << 10;
-const MOST_AHEAD: usize = 8 << 20;
 
 /// A directory of this machine, or objects.
 pub(crate) enum AnyPlace {

@@ -452,7 +452,7 @@ fn keys_are_exchanged() {
     fixture.expect(2, &["verify", "-k", "my.key", "sealed"]);
     fixture.expect(0, &["verify", "-k", "new.key", "sealed"]);
     fixture.expect(0, &["verify", "-k", "new.key", "-k", "my.key", "--generation", "1", "sealed"]);
-    // The key of removed generations is not asked for.
+    // The key of removed generations is not needed.
     let list = ["list", "--generations", "-k", "new.key", "sealed"];
     assert!(fixture.expect(1, &list).messages.contains("there is no key"));
     let clean = ["clean", "-q", "--keep", "1", "-k", "new.key", "-k", "my.key", "sealed"];

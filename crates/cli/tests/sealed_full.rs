@@ -1,4 +1,4 @@
-//! Sealed trees on a disk that is full, or may not be written to.
+//! Sealed trees on a full or read-only disk.
 
 mod common;
 
@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use common::Fixture;
 
-/// Runs lines of a shell where `disk` is a file system of 2 MiB in memory. Nobody else sees it.
+/// Runs shell commands with a file system of 2 MiB in memory at `disk`, which no other process
+/// sees.
 fn on_small_disk(lines: &str) -> Option<String> {
     let fixture = Fixture::new();
     sleep(Duration::from_millis(60));
@@ -21,8 +22,8 @@ fn on_small_disk(lines: &str) -> Option<String> {
     Some(ended.messages)
 }
 
-/// A tree of two generations of which the first has files of its own, all of them old, on a disk
-/// without a free byte.
+/// Makes a tree of two generations on a disk without a free byte. The first generation has files of
+/// its own, and all files are old.
 const FULL: &str = "seal=\"$evener encrypt -q --sealed -k my.key tree disk/sealed\"; $seal; \
                     head -c 300000 /dev/urandom >tree/one; sleep 0.1; $seal; rm tree/one; sleep 0.1; $seal; \
                     find disk/sealed/data -type f -exec touch -d \"3 days ago\" {} +; \

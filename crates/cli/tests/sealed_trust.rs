@@ -68,7 +68,7 @@ fn nothing_else_takes_the_place_of_a_tree_that_was_seen() {
     assert!(told.contains("--allow-rollback is for sealed trees"), "{told}");
 }
 
-/// A path below the tree is one of the tree, also by another name of it.
+/// A path below the tree belongs to the tree, also under another name of the tree.
 #[test]
 fn a_path_below_a_tree_that_is_gone_is_refused() {
     let fixture = sealed();
@@ -91,7 +91,7 @@ fn a_path_below_a_tree_that_is_gone_is_refused() {
         assert!(told.contains("sealed: this machine has seen the sealed tree"), "{told}");
         assert!(!fixture.path("out").exists() && !fixture.path("sealed/new").exists());
     }
-    // What is beside it is not, and neither is a path below a tree that is there.
+    // A path beside it is not refused, nor is one below a tree that exists.
     fixture.expect(0, &["encrypt", "-q", "-k", "my.key", "tree", "plain"]);
     fixture.expect(0, &["verify", "-k", "my.key", "plain/one.enc"]);
     fixture.expect(0, &["verify", "-k", "my.key", "--allow-rollback", "sealed/one.enc"]);

@@ -1,44 +1,14 @@
 //! Object stores as sources and targets of the program.
 
 mod common;
-#[path = "../../object/tests/common/server.rs"]
-mod server;
+mod scene;
 
 use std::fs;
-use std::process::{Command, Stdio};
 use std::thread::sleep;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use common::{Ended, Fixture, RECIPIENT};
-use server::Server;
-
-/// A fixture, and a server that its commands speak with.
-struct Scene {
-    fixture: Fixture,
-    server: Server,
-}
-
-impl Scene {
-    fn new() -> Option<Scene> {
-        let server = Server::s3()?;
-        Some(Scene { fixture: Fixture::new(), server })
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = self.fixture.command(arguments);
-        command.env("AWS_ACCESS_KEY_ID", "key").env("AWS_SECRET_ACCESS_KEY", "secret");
-        command.env("AWS_ENDPOINT_URL", format!("http://127.0.0.1:{}", self.server.port));
-        command.env_remove("AWS_PROFILE").env_remove("AWS_REGION");
-        command
-    }
-
-    #[track_caller]
-    fn expect(&self, status: i32, arguments: &[&str]) -> Ended {
-        let ended = Ended::of(&mut self.command(arguments));
-        assert_eq!(ended.status, Some(status), "{arguments:?}: {}", ended.messages);
-        ended
-    }
-}
+use common::{Ended, RECIPIENT};
+use scene::Scene;
 
 #[test]
 fn a_tree_goes_there_and_back() {
@@ -96,38 +66,6 @@ fn age_files_and_recipients() {
     let decrypt = ["decrypt", "--format", "age", "-i", "identity", "s3://bucket/a", "back"];
     scene.expect(0, &decrypt);
     assert_eq!(fs::read(scene.fixture.path("back/one")).unwrap(), b"the first file");
-    let told = scene.expect(2, &["encrypt", "-r", RECIPIENT, "tree", "s3://bucket/b"]).messages;
-    assert!(told.contains("--format age"), "{told}");
-}
-
-#[test]
-fn a_sealed_tree_has_generations_and_is_cleaned() {
-    let Some(scene) = Scene::new() else { return };
-    let seal = ["encrypt", "--sealed", "-r", RECIPIENT, "tree", "s3://bucket/s"];
-    sleep(Duration::from_millis(60));
-    let told = scene.expect(0, &seal).messages;
-    assert!(told.contains("; generation 1\n"), "{told}");
-    fs::write(scene.fixture.path("tree/new"), "new").unwrap();
-    sleep(Duration::from_millis(60));
-    let told = scene.expect(0, &seal).messages;
-    assert!(told.starts_with("evener: sealed 1 file, 3 B in "), "{told}");
-    assert!(told.contains("; 2 unchanged; generation 2\n"), "{told}");
-    let with = |arguments: &[&str]| {
-        scene.expect(0, &[&arguments[..1], &["-i", "identity"], &arguments[1..]].concat())
-    };
-    let told = with(&["verify", "s3://bucket/s"]).messages;
-    assert!(told.contains("verified 3 files"), "{told}");
-    with(&["verify", "--quick", "s3://bucket/s"]);
-    let listed = String::from_utf8(with(&["list", "s3://bucket/s", "deep"]).output).unwrap();
-    assert!(listed.contains("300000") && !listed.contains("new"), "{listed}");
-    with(&["decrypt", "s3://bucket/s", "back"]);
-    scene.fixture.assert_same_tree("tree", "back");
-    with(&["decrypt", "--generation", "1", "s3://bucket/s", "first", "deep"]);
-    assert_eq!(scene.fixture.names("first"), ["deep"]);
-    assert_eq!(with(&["cat", "s3://bucket/s", "new"]).output, b"new");
-    with(&["clean", "--keep", "1", "s3://bucket/s"]);
-    with(&["verify", "s3://bucket/s"]);
-    assert_eq!(with(&["diff", "s3://bucket/s", "tree"]).output, b"");
 }
 
 #[test]
@@ -158,9 +96,8 @@ fn what_does_not_go_with_a_store_is_refused() {
         assert!(told.contains(reason), "{arguments:?}: {told}");
     };
     let to = ["encrypt", "-k", "my.key", "tree", "s3://bucket/a"];
-    for option in ["--update", "--dry-run", "--remove-source"] {
-        refused(&[&to[..], &[option]].concat(), option);
-    }
+    refused(&[&to[..], &["--remove-source"]].concat(), "--remove-source");
+    refused(&[&to[..], &["--update", "--delete", "--yes"]].concat(), "--delete");
     refused(&["encrypt", "-k", "my.key", "tree", "my.key", "s3://bucket/a"], "one by one");
     refused(&["encrypt", "-k", "my.key", "tree", "s3://"], "names no bucket");
     refused(&["encrypt", "-k", "my.key", "-", "s3://bucket/a"], "pipe");
@@ -226,35 +163,5 @@ fn credentials_that_are_not_there_are_named() {
     let empty = told("gs://bucket/a", google, "empty.json");
     assert!(empty.contains("empty.json, which has no credentials"), "{empty}");
     let profile = told("s3://bucket/a", "AWS_PROFILE", "nobody");
-    assert!(profile.contains("s3://bucket/a: the profile nobody is neither in "), "{profile}");
-}
-
-/// Each kill costs at most the objects in flight, and no half object is there.
-#[test]
-fn killed_runs_are_resumed() {
-    let Some(scene) = Scene::new() else { return };
-    for number in 0..60 {
-        let bytes = vec![number as u8; 1 << (number % 22)];
-        fs::write(scene.fixture.path(&format!("tree/{number}")), bytes).unwrap();
-    }
-    let rounds = std::env::var("EVENER_TEST_ROUNDS").ok().and_then(|it| it.parse().ok());
-    for round in 0..rounds.unwrap_or(3) {
-        let target = format!("s3://bucket/{round}");
-        let encrypt = ["encrypt", "-k", "my.key", "--resume", "tree", &target];
-        for _ in 0..3 {
-            let mut command = scene.command(&encrypt);
-            let mut child = command.stderr(Stdio::null()).spawn().unwrap();
-            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
-            sleep(Duration::from_millis(u64::from(now.subsec_nanos()) % 300));
-            child.kill().unwrap();
-            child.wait().unwrap();
-        }
-        scene.expect(0, &encrypt);
-        let back = format!("back-{round}");
-        scene.expect(0, &["decrypt", "-k", "my.key", &target, &back]);
-        let compared = scene.fixture.shell(&format!("diff -r tree {back}"));
-        assert_eq!(compared.status, Some(0), "{compared:?}");
-        fs::remove_dir_all(scene.server.bucket().join(round.to_string())).unwrap();
-        fs::remove_dir_all(scene.fixture.path(&back)).unwrap();
-    }
+    assert!(profile.contains("s3://bucket/a: there is no profile `nobody`"), "{profile}");
 }

@@ -119,19 +119,19 @@ impl NonceSequence {
         Ok(Nonce(bytes))
     }
 
-    /// Makes the next nonces, which takes one system call for all random ones.
+    /// Makes the next nonces. Random ones take one system call for all.
     ///
     /// # Errors
-    /// As [`NonceSequence::next_nonce`], when fewer are left too.
+    /// As [`NonceSequence::next_nonce`]; also when fewer nonces are left.
     pub fn next_nonces(&mut self, count: usize) -> Result<Vec<Nonce>, NonceError> {
-        // A longer one would be more than the memory of any machine.
-        let mut bytes = vec![0; count.saturating_mul(Nonce::LENGTH)];
+        let length = count.checked_mul(Nonce::LENGTH).filter(|_| count as u64 <= self.left);
+        let mut bytes = vec![0; length.ok_or(NonceError::Exhausted)?];
         self.fill(&mut bytes)?;
         Ok(bytes.as_chunks().0.iter().copied().map(Nonce).collect())
     }
 
-    /// Fills a multiple of a nonce's length with nonces. None stays for later: a child after a fork
-    /// would have the same ones.
+    /// Fills a buffer with nonces. Keeps none for later: after a fork, the child would have the
+    /// same ones.
     fn fill(&mut self, bytes: &mut [u8]) -> Result<(), NonceError> {
         let count = (bytes.len() / Nonce::LENGTH) as u64;
         self.left = self.left.checked_sub(count).ok_or(NonceError::Exhausted)?;
@@ -204,6 +204,9 @@ mod tests {
         let mut few = NonceSequence::counter_from([9; 4], u64::MAX - 2);
         assert_eq!(few.next_nonces(3), Err(NonceError::Exhausted));
         assert_eq!(few.next_nonces(2).unwrap().len(), 2);
+        for mut sequence in [NonceSequence::counter([9; 4]), NonceSequence::random()] {
+            assert_eq!(sequence.next_nonces(usize::MAX), Err(NonceError::Exhausted));
+        }
         let random = NonceSequence::random().next_nonces(2).unwrap();
         assert_ne!(random[0], random[1]);
     }

@@ -149,7 +149,7 @@ impl Evener {
     ///
     /// # Errors
     /// [`OperationError::Incomplete`] when files failed, which are as they were; all others are done.
-    /// [`OperationError::NotBegun`] when it could not begin, also where a sealed tree was.
+    /// [`OperationError::NotBegun`] when it could not begin, or `path` was a sealed tree.
     pub fn rekey(
         &self,
         path: impl AsRef<Path>,

@@ -11,13 +11,13 @@ use evener_keys::age::Recipient;
 use evener_keys::signing::PublicKey;
 use evener_place::indexed;
 use evener_place::{
-    Failure, FileError, Local, Operation, OperationError, Origin, RandomAccess, Report, Store,
+    Failure, FileError, Local, Name, Operation, OperationError, Origin, RandomAccess, Report, Store,
 };
 
 pub use evener_place::indexed::{
     At, Change, CleanOptions, Cleaned, Depth, Difference, GenerationInfo, Keychain, Later,
     ListedEntry, OnAccepted, Opened, Rewrapped, RootDigest, Sealed, SealedOptions, Sign, Signer,
-    SignerChange, TreeSigner, Trust, Wrap, is_sealed, own_signer, refuse_gone,
+    SignerChange, TreeSigner, Trust, Wrap, is_sealed, lasting_files, own_signer, refuse_gone,
 };
 
 use crate::operations::cannot_begin;
@@ -77,8 +77,8 @@ pub fn remembered(tree: &Path) -> SealedOptions {
 }
 
 /// Refuses a path if this user has seen a sealed tree there, or in a directory above it, that is gone.
-/// With [`Trust::rollback`], such a tree is forgotten, and the result is true. Of the options, the trust
-/// and [`SealedOptions::on_accepted`] count. [`Evener::process`], [`Evener::rekey`] and
+/// With [`Trust::rollback`], it forgets such a tree, and returns true. It uses only the trust and
+/// [`SealedOptions::on_accepted`] of the options. [`Evener::process`], [`Evener::rekey`] and
 /// [`Evener::list`] call it for the encrypted side.
 ///
 /// # Errors
@@ -92,7 +92,7 @@ pub fn refuse_gone_at(path: &Path, options: &SealedOptions) -> Result<bool, Fail
         let state = Some((all.clone(), text_of(place)));
         let known = SealedOptions { state, alias: None, ..options.clone() };
         let strict = SealedOptions { trust: Trust::default(), ..known.clone() };
-        // A path that was never a tree's costs no look at it.
+        // Don't look at a path where no tree was seen.
         if refuse_gone(&strict).is_err() && !place.join(MARKER).is_file() {
             let shown = if place == real || place == typed { path } else { place };
             is_forgotten |= refuse_gone(&known).map_err(at(shown.to_owned()))?;
@@ -101,8 +101,8 @@ pub fn refuse_gone_at(path: &Path, options: &SealedOptions) -> Result<bool, Fail
     Ok(is_forgotten)
 }
 
-/// A word for those who can open what is wrapped for these recipients, in any order, or with a
-/// passphrase if there are none: [`SealedOptions::audience`], as the program has it.
+/// A word that stands for a set of recipients, or for a passphrase if there are none. The program
+/// uses it as [`SealedOptions::audience`].
 pub fn audience(recipients: &[Recipient]) -> String {
     if recipients.is_empty() {
         return "passphrase".to_owned();
@@ -310,6 +310,20 @@ impl Evener {
     ) -> Result<Cleaned, Failure> {
         let options = self.options_for(Operation::Encrypt, tree.label())?;
         indexed::clean(tree, &options.run, sealed, clean).map_err(at(tree.label()))
+    }
+
+    /// Lists the files that the newest generation needs, each once, with all roots and wrapped
+    /// keys.
+    ///
+    /// # Errors
+    /// When a root can't be read or is not trusted, or a part of the index is damaged.
+    pub fn files_of_tree(
+        &self,
+        tree: &dyn Origin,
+        sealed: &SealedOptions,
+    ) -> Result<Vec<Name>, Failure> {
+        let options = self.options_for(Operation::Decrypt, tree.label())?;
+        indexed::needed_files(tree, &options.run, sealed).map_err(at(tree.label()))
     }
 
     /// Wraps all keys of a tree for other recipients. Content is not read. Old wrappings go when all

@@ -85,14 +85,14 @@ fn a_pipe() {
 #[rustfmt::skip]
 fn readme(
     keys: KeyRing,
-    [photos, sealed, restored]: [&Path; 3],
+    [photos, backup, restored]: [&Path; 3],
     meddle: fn(&Path),
 ) -> Result<(), Box<dyn Error>> {
 let evener = Evener::builder(keys).engines(&["cpu", "openssl"]).build()?;
-evener.encrypt(photos, sealed)?;
-meddle(sealed);
-evener.verify(sealed)?; // an error if any file was changed
-evener.decrypt(sealed, restored)?;
+evener.encrypt(photos, backup)?;
+meddle(backup);
+evener.verify(backup)?; // an error if any file was changed
+evener.decrypt(backup, restored)?;
     Ok(())
 }
 
@@ -101,7 +101,7 @@ fn the_readme() {
     let this = include_str!("examples.rs");
     let body = this.split_once("fn readme(").and_then(|(_, rest)| rest.split_once("> {\n"));
     let (body, _) = body.and_then(|(_, rest)| rest.split_once("    Ok(())")).unwrap();
-    let shown = body.replace("meddle(sealed);\n", "");
+    let shown = body.replace("meddle(backup);\n", "");
     assert!(include_str!("../../../README.md").contains(&shown), "README.md does not show {shown}");
 
     let keys = || KeyMaterial::generate(KeyFormat::default()).unwrap().key_ring(b"").unwrap();

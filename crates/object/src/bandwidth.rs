@@ -1,4 +1,4 @@
-//! A limit for the bytes that move.
+//! A limit on the transfer rate.
 
 use std::num::NonZeroU64;
 use std::sync::{Arc, Mutex};
@@ -7,21 +7,21 @@ use std::time::Duration;
 use evener_core::IgnorePoison;
 use tokio::time::Instant;
 
-/// A limit for the bytes that move in a second, both ways together. Copies share it.
+/// A limit on the bytes a second, for uploads and downloads together. Copies share it.
 #[derive(Clone, Debug)]
 pub struct Bandwidth {
     rate: NonZeroU64,
-    /// When everything before has moved.
+    /// The time at which all earlier bytes have moved.
     free: Arc<Mutex<Option<Instant>>>,
 }
 
 impl Bandwidth {
-    /// At most so many bytes a second.
+    /// At most `rate` bytes a second.
     pub fn new(rate: NonZeroU64) -> Bandwidth {
         Bandwidth { rate, free: Arc::default() }
     }
 
-    /// The time at which so many bytes may move.
+    /// Reserves room for `bytes` bytes, and returns the time at which they may move.
     pub(crate) fn reserve(&self, bytes: usize) -> Instant {
         let mut free = self.free.lock().ignore_poison();
         let now = Instant::now();

@@ -1,18 +1,25 @@
 //! Reading an object.
 
+use std::future::ready;
 use std::ops::Range;
+use std::sync::{Arc, Mutex};
 
+use bytes::Buf as _;
+use evener_core::IgnorePoison;
 use evener_place::{Blob, Metadata};
 use evener_seal::{Fault, Name};
+use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::{TryStream, TryStreamExt};
 use opendal::options::ReaderOptions;
-use opendal::{Buffer, Error, ErrorKind};
+use opendal::{Buffer, Error, ErrorKind, Operator};
 use tokio::time::sleep;
 
 use crate::address::Provider;
+use crate::ahead::{Ahead, Fetched};
 use crate::fault::fault;
 use crate::metadata::metadata;
-use crate::objects::Objects;
+use crate::objects::{Objects, PART};
+use crate::pool::{LONG, Pool};
 use crate::transport::Patience;
 
 /// An open object.
@@ -22,6 +29,8 @@ pub(crate) struct Object {
     length: u64,
     version: Version,
     metadata: Metadata,
+    /// The parts read ahead, if the whole object will be read.
+    ahead: Mutex<Option<Ahead>>,
 }
 
 /// What tells a version of an object from all others: its generation in Google's store, whose ETags
@@ -64,9 +73,45 @@ impl Object {
         let (found, read) = objects.wait(begin(objects, name, first))?;
         let version = Version::of(&found, objects.address().provider)?;
         let (length, metadata) = (found.content_length(), metadata(&found));
-        let object =
-            Object { objects: objects.clone(), name: name.clone(), length, version, metadata };
-        Ok((object, read))
+        let (objects, name, ahead) = (objects.clone(), name.clone(), Mutex::default());
+        Ok((Object { objects, name, length, version, metadata, ahead }, read))
+    }
+
+    /// Begins to fetch exactly this range of this version.
+    fn fetch(&self, range: Range<u64>) -> Result<Fetching, Fault> {
+        let (name, key) = (self.name.clone(), self.objects.key(&self.name)?.to_owned());
+        let (operator, version) = (self.objects.operator().clone(), self.version.clone());
+        let pool = self.objects.pool().clone();
+        let provider = self.objects.address().provider;
+        let length = range.end - range.start;
+        Ok(self.objects.begin_to(async move {
+            match read((&operator, &pool), &key, &version.only(), range).await {
+                Ok((found, bytes)) => {
+                    let is_whole = bytes.len() as u64 == length;
+                    let is_same = Version::of(&found, provider)? == version;
+                    if is_whole && is_same { Ok(bytes) } else { Err(Fault::Changed) }
+                }
+                Err(error) if error.kind() == ErrorKind::NotFound => Err(Fault::Changed),
+                Err(error) => Err(fault(&error, &name)),
+            }
+        }))
+    }
+
+    fn read_directly(&self, buffer: &mut [u8], at: u64) -> Result<(), Fault> {
+        if !buffer.is_empty() {
+            let fetching = self.fetch(at..at + buffer.len() as u64)?;
+            self.objects.wait(fetching)?.copy_to_slice(buffer);
+        }
+        Ok(())
+    }
+
+    /// A part that was read ahead; `None` if the caller must read it directly.
+    fn part(&self, number: u64) -> Option<Fetched> {
+        let fetch = |range| match self.fetch(range) {
+            Ok(fetching) => fetching,
+            Err(fault) => ready(Err(fault)).boxed(),
+        };
+        self.ahead.lock().ignore_poison().as_mut()?.part(number, self.objects.permits(), fetch)
     }
 }
 
@@ -78,13 +123,20 @@ async fn begin(
     first: &mut [u8],
 ) -> Result<(opendal::Metadata, usize), Fault> {
     let (key, provider) = (objects.key(name)?, objects.address().provider);
-    let (length, any) = (first.len() as u64, ReaderOptions::default());
+    let any = ReaderOptions::default();
     let begun = match first {
         [] => None,
-        _ => match read(objects, key, &any, 0..length, first).await {
+        _ => match read((objects.operator(), objects.pool()), key, &any, 0..first.len() as u64)
+            .await
+        {
             // An empty object has no range.
             Err(error) if error.kind() == ErrorKind::RangeNotSatisfied => None,
-            read => Some(read.map_err(|error| fault(&error, name))?),
+            read => {
+                let (found, mut bytes) = read.map_err(|error| fault(&error, name))?;
+                let length = bytes.len();
+                bytes.copy_to_slice(&mut first[..length]);
+                Some((found, length))
+            }
         },
     };
     match begun {
@@ -111,21 +163,33 @@ impl Blob for Object {
 
     fn read_at(&self, buffer: &mut [u8], at: u64) -> Result<(), Fault> {
         let end = at.checked_add(buffer.len() as u64).filter(|end| *end <= self.length);
-        let range = at..end.ok_or(Fault::Changed)?;
-        if range.is_empty() {
-            return Ok(());
+        end.ok_or(Fault::Changed)?;
+        if self.ahead.lock().ignore_poison().is_none() {
+            return self.read_directly(buffer, at);
         }
-        let key = self.objects.key(&self.name)?;
-        let (length, only) = (buffer.len(), self.version.only());
-        let read = self.objects.wait(read(&self.objects, key, &only, range, buffer));
-        match read {
-            Ok((found, read)) => {
-                let version = Version::of(&found, self.objects.address().provider)?;
-                let is_whole = read == length && version == self.version;
-                if is_whole { Ok(()) } else { Err(Fault::Changed) }
+        let (mut rest, mut at) = (buffer, at);
+        while !rest.is_empty() {
+            let (number, within) = (at / PART as u64, (at % PART as u64) as usize);
+            let (now, later) = rest.split_at_mut(rest.len().min(PART - within));
+            match self.part(number) {
+                None => self.read_directly(now, at)?,
+                Some(fetched) => {
+                    let bytes = self.objects.wait(fetched)?;
+                    bytes.slice(within..within + now.len()).copy_to_slice(now);
+                    if let Some(ahead) = &mut *self.ahead.lock().ignore_poison() {
+                        ahead.has_read(number, now.len());
+                    }
+                }
             }
-            Err(error) if error.kind() == ErrorKind::NotFound => Err(Fault::Changed),
-            Err(error) => Err(fault(&error, &self.name)),
+            at += now.len() as u64;
+            rest = later;
+        }
+        Ok(())
+    }
+
+    fn will_read_all(&self) {
+        if self.length > LONG as u64 {
+            *self.ahead.lock().ignore_poison() = Some(Ahead::new(self.length));
         }
     }
 
@@ -139,45 +203,53 @@ impl Blob for Object {
     }
 }
 
-/// Reads a range into a buffer, or as much of it as the object has, and repeats what is cut off.
+/// Reads a range, or as much of it as the object has. Repeats answers that are cut off.
 async fn read(
-    objects: &Objects,
+    (operator, pool): (&Operator, &Arc<Pool>),
     key: &str,
     options: &ReaderOptions,
     range: Range<u64>,
-    buffer: &mut [u8],
-) -> opendal::Result<(opendal::Metadata, usize)> {
-    let reader = objects.operator().reader_options(key, options.clone()).await?;
+) -> opendal::Result<(opendal::Metadata, Buffer)> {
+    let reader = operator.reader_options(key, options.clone()).await?;
     let mut patience = Patience::default();
     loop {
-        // The transport has repeated what fails up to here.
+        // The transport repeats requests that fail before their answer begins.
         let mut stream = reader.clone().into_stream(range.clone()).await?;
         let found = stream.metadata().await?;
         let left = found.content_length().saturating_sub(range.start);
-        let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
-        match fill(&mut buffer[..wanted], stream).await {
-            Ok(read) => return Ok((found, read)),
+        let wanted = left.min(range.end - range.start) as usize;
+        match collect(stream, wanted, pool).await {
+            Ok(bytes) => return Ok((found, bytes)),
             Err(error) => sleep(patience.after(&error, true).ok_or(error)?).await,
         }
     }
 }
 
-/// Returns how many bytes came.
-async fn fill(
-    buffer: &mut [u8],
+/// Collects at most `most` bytes.
+async fn collect(
     mut stream: impl TryStream<Ok = Buffer, Error = Error> + Unpin,
-) -> opendal::Result<usize> {
+    most: usize,
+    pool: &Arc<Pool>,
+) -> opendal::Result<Buffer> {
+    let mut bytes = pool.lend(most).map_err(no_memory)?;
     let mut read = 0;
-    while read < buffer.len() {
-        let Some(bytes) = stream.try_next().await? else { break };
-        for piece in bytes {
-            let taken = piece.len().min(buffer.len() - read);
-            buffer[read..][..taken].copy_from_slice(&piece[..taken]);
+    while read < most {
+        let Some(more) = stream.try_next().await? else { break };
+        for piece in more {
+            let taken = piece.len().min(most - read);
+            bytes.bytes()[read..][..taken].copy_from_slice(&piece[..taken]);
             read += taken;
         }
     }
-    Ok(read)
+    Ok(bytes.freeze().slice(..read))
 }
+
+fn no_memory(fault: Fault) -> Error {
+    Error::new(ErrorKind::Unexpected, fault.to_string())
+}
+
+/// A range that is being fetched.
+type Fetching = BoxFuture<'static, Result<Buffer, Fault>>;
 
 const NO_ETAG: &str =
     "the store tells no ETag or generation, so reads could be of several versions";

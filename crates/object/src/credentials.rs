@@ -1,7 +1,7 @@
-//! Checks of what names credentials. The protocols' library passes over names that lead nowhere,
-//! and asks the metadata service of a cloud instead.
+//! Checks settings that name credentials. If the file is missing, OpenDAL would silently ask the
+//! metadata service of a cloud instead.
 
-use std::{env, fs, path};
+use std::fs;
 
 use evener_seal::Fault;
 
@@ -21,37 +21,6 @@ pub(crate) fn check_google() -> Result<(), Fault> {
         true => Ok(()),
         false => refused("which has no credentials of Google's: no JSON with a `type`".to_owned()),
     }
-}
-
-/// # Errors
-/// [`Fault::Refused`] where neither of the files of Amazon's tools has the profile.
-pub(crate) fn check_profile(profile: Option<&str>) -> Result<(), Fault> {
-    let Some(profile) = profile.map(str::to_owned).or_else(|| variable("AWS_PROFILE")) else {
-        return Ok(());
-    };
-    let files = [
-        ("AWS_SHARED_CREDENTIALS_FILE", "credentials", profile.clone()),
-        ("AWS_CONFIG_FILE", "config", format!("profile {profile}")),
-    ]
-    .map(|(name, usual, section)| {
-        let file = variable(name).map(path::PathBuf::from);
-        let home = env::home_dir().unwrap_or_default();
-        (file.unwrap_or_else(|| home.join(".aws").join(usual)), section)
-    });
-    let has_it = |(file, section): &(path::PathBuf, String)| {
-        let text = fs::read_to_string(file).unwrap_or_default();
-        text.lines().filter_map(section_of).any(|it| it == section)
-    };
-    if profile == "default" || files.iter().any(has_it) {
-        return Ok(());
-    }
-    let [(one, _), (other, _)] = &files;
-    let (one, other) = (one.display(), other.display());
-    Err(Fault::Refused(format!("the profile {profile} is neither in {one} nor in {other}")))
-}
-
-fn section_of(line: &str) -> Option<&str> {
-    Some(line.trim().strip_prefix('[')?.strip_suffix(']')?.trim())
 }
 
 const GOOGLE: &str = "GOOGLE_APPLICATION_CREDENTIALS";

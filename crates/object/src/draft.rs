@@ -7,10 +7,11 @@ use opendal::{Buffer, Error, ErrorKind, Writer};
 
 use crate::address::Provider;
 use crate::fault::text;
-use crate::metadata::{TOKEN, pairs};
+use crate::metadata::{CHANGED, TOKEN, pairs};
 use crate::objects::{Objects, PART};
 use crate::probe::{is_refusal, token};
-use crate::unanswered::Unanswered;
+use crate::transport::INSISTS;
+use crate::unanswered::{Kind, Unanswered};
 
 /// An object that is being written: in one request, or in several parts that become an object at the
 /// end.
@@ -29,12 +30,15 @@ pub(crate) struct Upload {
 impl Upload {
     pub(crate) fn begin(objects: &Objects, object: &NewObject<'_>) -> Result<Upload, Fault> {
         objects.key(object.name)?;
+        objects.lock().check(objects)?;
         if !object.replaces {
             objects.probe().whole(objects)?;
         }
         let token = token()?;
         let mut pairs = pairs(object.metadata);
         pairs.insert(TOKEN.to_owned(), token.clone());
+        let changed = object.changed.map(|(seconds, part)| format!("{seconds}.{part:09}"));
+        pairs.extend(changed.map(|changed| (CHANGED.to_owned(), changed)));
         let mut options = WriteOptions {
             user_metadata: Some(pairs),
             if_not_exists: !object.replaces,
@@ -87,8 +91,12 @@ impl Upload {
     /// Finds out what became of a call that failed: the answer to an earlier attempt may be lost.
     fn settle(&self, error: &Error) -> Result<(), Fault> {
         let reason = text(error);
-        let is_certain = !error.is_temporary() && Unanswered::of(error).is_none();
-        match self.objects.status(&self.name) {
+        let unanswered = Unanswered::of(error);
+        if unanswered.is_some_and(|it| it.kind == Kind::Unsent) {
+            return Err(Fault::Failed(reason));
+        }
+        let is_certain = !error.is_temporary() && unanswered.is_none();
+        match INSISTS.sync_scope((), || self.objects.status(&self.name)) {
             Ok(Some(found)) if self.is_ours(&found) => Ok(()),
             Ok(Some(_)) if self.is_new => Err(Fault::Exists(self.name.clone())),
             Ok(_) if is_certain && is_refusal(error.kind()) => {
@@ -128,7 +136,7 @@ impl Drop for Upload {
     /// An upload that is not completed would be paid for until somebody aborts it.
     fn drop(&mut self) {
         if let Some(mut writer) = self.writer.take() {
-            let _ = self.objects.wait(writer.abort());
+            let _ = self.objects.wait(INSISTS.scope((), writer.abort()));
         }
     }
 }

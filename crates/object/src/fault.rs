@@ -17,7 +17,11 @@ pub(crate) fn fault(error: &Error, name: &Name) -> Fault {
 
 /// What went wrong, on one line that is safe to print: a server may have written it.
 pub(crate) fn text(error: &Error) -> String {
-    let words = words(error);
+    shown(&words(error))
+}
+
+/// Makes a message safe to print, on one line.
+pub(crate) fn shown(words: &str) -> String {
     let line: Vec<_> = words.split_whitespace().collect();
     let line: String = line.join(" ").chars().take(LONGEST).collect();
     shown_text(&line)
@@ -77,7 +81,7 @@ fn told_by_store(message: &str) -> Option<String> {
 const NO_CREDENTIALS: &str =
     "no credentials were found for the store: neither the environment nor a profile has any";
 
-/// What Amazon and Azure say when the time in a request is not theirs.
+/// How Amazon and Azure report that the time in a request differs from theirs.
 const CLOCKS: [&str; 2] = ["(RequestTimeTooSkewed)", "Request date header too old"];
 
 /// The most characters of a message.

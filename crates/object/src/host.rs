@@ -1,4 +1,4 @@
-//! What is known of a server.
+//! The state of a server.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -7,10 +7,10 @@ use evener_core::IgnorePoison;
 use opendal::{Error, Result};
 
 use crate::latencies::Latencies;
-use crate::unanswered::Unanswered;
+use crate::unanswered::{Kind, Unanswered};
 use crate::window::Window;
 
-/// A server, as its answers show it.
+/// A server's state, as seen in its answers.
 pub(crate) struct Host {
     pub(crate) window: Arc<Window>,
     pub(crate) reads: Latencies,
@@ -20,7 +20,7 @@ pub(crate) struct Host {
 #[derive(Default)]
 struct State {
     answered: Option<Instant>,
-    /// When a request was given up without an answer, and why.
+    /// The time and reason of the last request that got no answer in the end.
     silent: Option<(Instant, Unanswered)>,
 }
 
@@ -31,11 +31,13 @@ impl Host {
     }
 
     /// # Errors
-    /// That of a request that was given up a short time ago: so a thousand objects do not wait for
-    /// a server one after another.
+    /// [`Kind::Unsent`] with the last request's reason, if it failed without an answer within
+    /// `pause`. A thousand objects then do not wait for a dead server one after another.
     pub(crate) fn check(&self, pause: Duration) -> Result<()> {
         match &self.state.lock().ignore_poison().silent {
-            Some((since, reason)) if since.elapsed() < pause => Err(reason.clone().into()),
+            Some((since, last)) if since.elapsed() < pause => {
+                Err(Unanswered { kind: Kind::Unsent, reason: last.reason.clone() }.into())
+            }
             _ => Ok(()),
         }
     }
@@ -49,7 +51,7 @@ impl Host {
         (state.answered, state.silent) = (Some(Instant::now()), None);
     }
 
-    /// Remembers the end of a request that was begun then, if no other had an answer meanwhile.
+    /// Remembers that a request failed without an answer, unless another had one since `begun`.
     pub(crate) fn gave_up(&self, error: &Error, begun: Instant) {
         let mut state = self.state.lock().ignore_poison();
         if state.answered.is_none_or(|answered| answered < begun) {
@@ -70,7 +72,7 @@ mod tests {
         assert!(host.check(long).is_err() && host.check(Duration::ZERO).is_ok());
         host.answered();
         assert!(host.check(long).is_ok() && host.has_answered());
-        // One request failed, and another had an answer.
+        // One request failed, but another got an answer.
         host.gave_up(&Unanswered::stalled(), begun);
         assert!(host.check(long).is_ok());
     }

@@ -1,4 +1,4 @@
-//! How soon a server has answered lately.
+//! The latest response times of a server.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use evener_core::IgnorePoison;
 
-/// The times from the latest requests to their answers.
+/// The response times of the latest requests.
 #[derive(Default)]
 pub(crate) struct Latencies(Mutex<VecDeque<Duration>>);
 
@@ -17,7 +17,7 @@ impl Latencies {
         latest.push_front(latency);
     }
 
-    /// The 95th percentile; `None` before there are enough.
+    /// The 95th percentile; `None` as long as there are too few times.
     pub(crate) fn slow(&self) -> Option<Duration> {
         let mut all: Vec<_> = self.0.lock().ignore_poison().iter().copied().collect();
         let at = all.len() * 95 / 100;

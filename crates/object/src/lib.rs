@@ -4,13 +4,15 @@
 //! [`Objects`] is an [`Origin`](evener_place::Origin) and a [`Store`](evener_place::Store) over a
 //! bucket and a prefix in it, an [`Address`]. Objects are created by conditional requests, so of two
 //! writers one wins; several parts go through an upload that becomes visible at its end. Requests
-//! that fail in passing are repeated with the same bytes: nothing is sealed twice.
+//! that fail temporarily are repeated with the same bytes: nothing is sealed twice.
 //!
 //! The protocols are those of Apache OpenDAL, whose runtime stays in here: all calls block.
 
 #![forbid(unsafe_code)]
 
 mod address;
+mod ahead;
+mod amazon;
 mod bandwidth;
 mod blob;
 mod credentials;
@@ -18,12 +20,15 @@ mod draft;
 mod fault;
 mod host;
 mod latencies;
+mod leftovers;
 mod listing;
 mod metadata;
 mod objects;
 mod operator;
 mod pool;
 mod probe;
+mod profile;
+mod retention;
 mod transport;
 mod unanswered;
 mod window;
@@ -31,5 +36,7 @@ mod wire;
 
 pub use address::{Address, MalformedAddress, Provider};
 pub use bandwidth::Bandwidth;
+pub use leftovers::Leftovers;
 pub use objects::Objects;
 pub use operator::{Access, Settings};
+pub use retention::Retention;

@@ -73,6 +73,16 @@ pub(crate) fn list(objects: &Objects, directory: &Name) -> Result<Vec<Entry>, Fa
     within.filter_map(|found| entry(found).transpose()).collect()
 }
 
+/// Lists the objects directly below the prefix whose names begin with a text.
+pub(crate) fn beginning_with(objects: &Objects, text: &str) -> Result<Vec<Entry>, Fault> {
+    let failed = |error: opendal::Error| fault(&error, &Name::root());
+    let lister = lister(objects, text, false)?;
+    let found: Vec<_> = objects.wait(lister.try_collect()).map_err(failed)?;
+    let entries = found.iter().filter_map(|found| entry(found).transpose());
+    let is_object = |entry: &Entry| entry.kind == Kind::Object;
+    entries.filter(|it| it.as_ref().map_or(true, is_object)).collect()
+}
+
 fn lister(objects: &Objects, key: &str, recursive: bool) -> Result<Lister, Fault> {
     let options = ListOptions { recursive, ..ListOptions::default() };
     let lister = objects.wait(objects.operator().lister_options(key, options));

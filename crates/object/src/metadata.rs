@@ -8,6 +8,15 @@ use evener_place::Metadata;
 /// What tells an attempt to write an object from all others.
 pub(crate) const TOKEN: &str = "evenerattempt";
 
+/// The key of the time at which the source was last changed, for a later update.
+pub(crate) const CHANGED: &str = "evenerchanged";
+
+/// The time in a [`CHANGED`] pair.
+pub(crate) fn changed(found: &opendal::Metadata) -> Option<(i64, u32)> {
+    let (seconds, nanoseconds) = found.user_metadata()?.get(CHANGED)?.split_once('.')?;
+    Some((seconds.parse().ok()?, nanoseconds.parse().ok()?))
+}
+
 /// The pairs that a store keeps with an object.
 pub(crate) fn pairs(metadata: &Metadata) -> HashMap<String, String> {
     let mut pairs = HashMap::new();

@@ -9,18 +9,23 @@ use std::thread;
 
 use evener_place::{Abilities, Blob, Draft, Entry, Kind, Metadata, NewObject, Origin, Store};
 use evener_seal::{Fault, Name};
+use futures_util::future::{BoxFuture, FutureExt};
 use opendal::{ErrorKind, Operator};
 use tokio::runtime::{Builder, Runtime};
+use tokio::sync::Semaphore;
 
 use crate::address::{Address, Provider, is_clean};
+use crate::ahead::PARTS_AT_ONCE;
+use crate::amazon::Amazon;
 use crate::blob::Object;
 use crate::draft::Upload;
 use crate::fault::{fault, text};
 use crate::listing;
-use crate::metadata::metadata;
+use crate::metadata::{changed, metadata};
 use crate::operator::{Settings, operator};
 use crate::pool::Pool;
 use crate::probe::Probe;
+use crate::retention::{LockCheck, Retention};
 
 /// The objects of a bucket whose names begin with a prefix. Copies share their connections.
 ///
@@ -34,10 +39,16 @@ pub struct Objects {
 struct Inner {
     address: Address,
     operator: Operator,
+    /// Makes the requests that OpenDAL does not make, for S3.
+    amazon: Option<Amazon>,
     runtime: Runtime,
     requests: usize,
+    retention: Option<Retention>,
     probe: Probe,
+    lock: LockCheck,
     pool: Arc<Pool>,
+    /// For parts that are read ahead.
+    permits: Arc<Semaphore>,
     /// True if an object had extended attributes, which are not kept.
     lost_xattrs: AtomicBool,
 }
@@ -51,13 +62,18 @@ impl Objects {
         let threads = thread::available_parallelism().map_or(1, usize::from).min(4);
         let runtime = Builder::new_multi_thread().worker_threads(threads).enable_all().build();
         let runtime = runtime.map_err(|error| Fault::Failed(error.to_string()))?;
+        let (operator, amazon) = operator(address, settings, &runtime)?;
         let inner = Inner {
             address: address.clone(),
-            operator: operator(address, settings, &runtime)?,
+            operator,
+            amazon,
             runtime,
             requests: settings.requests.max(2),
+            retention: settings.retention,
             probe: Probe::default(),
+            lock: LockCheck::default(),
             pool: Arc::default(),
+            permits: Arc::new(Semaphore::new(PARTS_AT_ONCE.min(settings.requests))),
             lost_xattrs: AtomicBool::new(false),
         };
         Ok(Objects { inner: Arc::new(inner) })
@@ -76,8 +92,32 @@ impl Objects {
         listing::Walk::new(self).next().transpose().map(|first| first.is_some())
     }
 
+    /// Lists the objects directly below the prefix whose names begin with a text, and no others.
+    ///
+    /// # Errors
+    /// When the store can't list them.
+    pub fn beginning_with(&self, text: &str) -> Result<Vec<Entry>, Fault> {
+        listing::beginning_with(self, text)
+    }
+
     pub(crate) fn operator(&self) -> &Operator {
         &self.inner.operator
+    }
+
+    pub(crate) fn amazon(&self) -> Option<&Amazon> {
+        self.inner.amazon.as_ref()
+    }
+
+    pub(crate) fn requests(&self) -> usize {
+        self.inner.requests
+    }
+
+    pub(crate) fn retention(&self) -> Option<Retention> {
+        self.inner.retention
+    }
+
+    pub(crate) fn lock(&self) -> &LockCheck {
+        &self.inner.lock
     }
 
     pub(crate) fn probe(&self) -> &Probe {
@@ -86,6 +126,21 @@ impl Objects {
 
     pub(crate) fn pool(&self) -> &Arc<Pool> {
         &self.inner.pool
+    }
+
+    pub(crate) fn permits(&self) -> &Arc<Semaphore> {
+        &self.inner.permits
+    }
+
+    /// Runs a future in the background. It must not hold these objects.
+    pub(crate) fn begin_to<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = Result<T, Fault>> + Send + 'static,
+    ) -> BoxFuture<'static, Result<T, Fault>> {
+        let begun = self.inner.runtime.spawn(future);
+        begun
+            .map(|ended| ended.unwrap_or_else(|error| Err(Fault::Failed(error.to_string()))))
+            .boxed()
     }
 
     pub(crate) fn wait<T>(&self, future: impl Future<Output = T>) -> T {
@@ -112,7 +167,7 @@ impl Objects {
         if length > LONGEST_KEY { refused(TOO_LONG) } else { Ok(key) }
     }
 
-    /// The fault of writing an object, which else would be told of its source alone.
+    /// Adds the address of an output to its fault: otherwise the error would name only its source.
     pub(crate) fn at(&self, name: &Name, fault: Fault) -> Fault {
         let address = self.inner.address.join(name.path().to_str().unwrap_or_default());
         match fault {
@@ -174,6 +229,7 @@ impl Store for Objects {
         let entry = |found: opendal::Metadata| {
             let mut entry = Entry::new(name.clone(), Some(found.content_length()));
             entry.metadata = metadata(&found);
+            entry.source_changed = changed(&found);
             entry
         };
         Ok(self.status(name)?.map(entry))

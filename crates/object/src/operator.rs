@@ -9,9 +9,12 @@ use opendal::{HttpTransporter, OperationContext, Operator};
 use tokio::runtime::Runtime;
 
 use crate::address::{Address, Provider};
+use crate::amazon::{self, Amazon, Server};
 use crate::bandwidth::Bandwidth;
-use crate::credentials::{check_google, check_profile};
+use crate::credentials::check_google;
 use crate::fault::text;
+use crate::profile::Profile;
+use crate::retention::{Locking, Retention};
 use crate::transport::Patient;
 
 /// How a store is reached.
@@ -27,14 +30,17 @@ pub struct Settings {
     pub profile: Option<String>,
     /// The storage class of new objects, for S3 and Google Cloud Storage.
     pub storage_class: Option<String>,
+    /// How long nobody can delete or replace new objects, in S3 buckets with object lock.
+    pub retention: Option<Retention>,
     /// How many requests are made at once.
     pub requests: usize,
-    /// How many bytes move at most. Places with copies of it share the limit.
+    /// The limit on the bytes a second. Places with copies of it share the limit.
     pub bandwidth: Option<Bandwidth>,
-    /// How long a request may go without a byte in either direction. The third time in a row, it
-    /// fails.
+    /// How long a request may go without a byte in either direction. The third time, it fails.
+    /// Uploads that share a slow line have more time, and a request that makes parts an object has
+    /// 15 times as much.
     pub stall: Duration,
-    /// Called at most once for a place: the store does not answer, and is asked again.
+    /// Called at most once for a place, when the store does not answer and the request is repeated.
     pub on_silence: Option<fn(&Address)>,
 }
 
@@ -45,6 +51,7 @@ impl Default for Settings {
             endpoint: None,
             profile: None,
             storage_class: None,
+            retention: None,
             requests: 32,
             bandwidth: None,
             stall: Duration::from_secs(20),
@@ -68,7 +75,8 @@ impl fmt::Debug for Access {
     }
 }
 
-/// Credentials come from where the provider's own tools find them.
+/// Finds credentials where the provider's own tools find them. For S3, also returns the client for
+/// requests that OpenDAL does not make.
 ///
 /// # Errors
 /// [`Fault::Refused`] where the settings do not fit the provider, or something is missing.
@@ -76,69 +84,88 @@ pub(crate) fn operator(
     address: &Address,
     settings: &Settings,
     runtime: &Runtime,
-) -> Result<Operator, Fault> {
-    let only_s3 = settings.profile.is_some() && address.provider != Provider::S3;
-    let no_classes = settings.storage_class.is_some() && address.provider == Provider::Azure;
-    if only_s3 || no_classes {
-        let setting = if only_s3 { "a profile" } else { "a storage class" };
+) -> Result<(Operator, Option<Amazon>), Fault> {
+    let (is_s3, is_azure) = (address.provider == Provider::S3, address.provider == Provider::Azure);
+    let refused = [
+        (settings.profile.is_some() && !is_s3, "a profile"),
+        (settings.retention.is_some() && !is_s3, "a retention period"),
+        (settings.storage_class.is_some() && is_azure, "a storage class"),
+    ];
+    if let Some((_, setting)) = refused.iter().find(|(refused, _)| *refused) {
         let scheme = address.provider.scheme();
-        return Err(Fault::Refused(format!("{scheme}:// takes no {setting}; leave it out")));
+        return Err(Fault::Refused(format!("{scheme}:// does not take {setting}; leave it out")));
     }
     if let Some(endpoint) = &settings.endpoint {
         check_endpoint(endpoint)?;
     }
-    let built = match address.provider {
-        Provider::S3 => s3(address, settings, runtime)?,
-        Provider::Gcs => gcs(address, settings)?,
-        Provider::Azure => azure(address, settings)?,
-    };
     let refused = |error: opendal::Error| Fault::Refused(text(&error));
     let (on_silence, of) = (settings.on_silence, address.clone());
     let listener = Box::new(move || on_silence.into_iter().for_each(|tell| tell(&of)));
-    let transport = Patient::new(settings, listener).map_err(refused)?;
-    let context = OperationContext::new().with_http_transport(HttpTransporter::new(transport));
-    Ok(built.map_err(refused)?.with_context(context))
+    let transport = HttpTransporter::new(Patient::new(settings, listener).map_err(refused)?);
+    let server = match address.provider {
+        Provider::S3 => Some(server(address, settings, runtime, &transport)?),
+        _ => None,
+    };
+    let built = match (address.provider, &server) {
+        (_, Some(server)) => s3(address, settings, server),
+        (Provider::Gcs, _) => gcs(address, settings)?,
+        _ => azure(address, settings)?,
+    };
+    let mut locking = transport.clone();
+    if let (Some(retention), Some(server)) = (settings.retention, &server) {
+        let signer = server.signer(settings, &transport);
+        locking = HttpTransporter::new(Locking::new(transport.clone(), signer, retention));
+    }
+    let amazon = server.map(|it| Amazon::new(&it, address, settings, transport));
+    let context = OperationContext::new().with_http_transport(locking);
+    Ok((built.map_err(refused)?.with_context(context), amazon))
 }
 
-fn s3(
+fn server(
     address: &Address,
     settings: &Settings,
     runtime: &Runtime,
-) -> Result<opendal::Result<Operator>, Fault> {
-    let mut builder = S3::default().bucket(&address.bucket).root(&address.prefix);
-    if let Some(Access { id, secret }) = &settings.access {
-        builder = builder.access_key_id(id).secret_access_key(secret);
-    } else if settings.profile.is_some() || variable("AWS_ACCESS_KEY_ID").is_none() {
-        check_profile(settings.profile.as_deref())?;
-    }
-    if let Some(profile) = &settings.profile {
-        builder = builder.profile(profile);
-    }
-    if let Some(class) = &settings.storage_class {
-        builder = builder.default_storage_class(class);
-    }
+    transport: &HttpTransporter,
+) -> Result<Server, Fault> {
     let named = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"].into_iter().find_map(variable);
-    let endpoint = settings.endpoint.clone().or(named);
+    let profile = match settings.access {
+        Some(_) => Profile::default(),
+        None => Profile::find(settings.profile.as_deref())?,
+    };
+    let endpoint = settings.endpoint.clone().or(named).or(profile.endpoint);
     let region = ["AWS_REGION", "AWS_DEFAULT_REGION"].into_iter().find_map(variable);
+    let region = region.or(profile.region);
     let region = match (&endpoint, region) {
         (_, Some(region)) => region,
         // Other stores have one region, and call it anything.
         (Some(_), None) => "us-east-1".to_owned(),
         (None, None) => {
-            let asked = S3::detect_region("https://s3.amazonaws.com", &address.bucket);
-            runtime.block_on(asked).ok_or_else(|| Fault::Refused(NO_REGION.to_owned()))?
+            let bucket = format!("https://s3.amazonaws.com/{}", address.bucket);
+            let told = runtime.block_on(amazon::region(transport, &bucket))?;
+            told.ok_or_else(|| Fault::Refused(NO_REGION.to_owned()))?
         }
     };
     if let Some(endpoint) = &endpoint {
         check_endpoint(endpoint)?;
+    }
+    Ok(Server { region, endpoint })
+}
+
+fn s3(address: &Address, settings: &Settings, server: &Server) -> opendal::Result<Operator> {
+    let mut builder = S3::default().bucket(&address.bucket).root(&address.prefix);
+    builder = builder.region(&server.region);
+    builder = builder.credential_provider_chain(server.credentials(settings));
+    if let Some(class) = &settings.storage_class {
+        builder = builder.default_storage_class(class);
+    }
+    if settings.retention.is_some() {
+        // S3 demands a checksum of locked objects.
+        builder = builder.checksum_algorithm("crc32c");
+    }
+    if let Some(endpoint) = &server.endpoint {
         builder = builder.endpoint(endpoint);
     }
-    let is_far_from_aws = endpoint.is_some_and(|it| !it.contains("amazonaws.com"));
-    let is_disabled = variable("AWS_EC2_METADATA_DISABLED").is_some_and(|it| it == "true");
-    if is_far_from_aws || is_disabled {
-        builder = builder.disable_ec2_metadata();
-    }
-    Ok(Operator::new(builder.region(&region)))
+    Operator::new(builder)
 }
 
 fn gcs(address: &Address, settings: &Settings) -> Result<opendal::Result<Operator>, Fault> {

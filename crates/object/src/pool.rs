@@ -1,4 +1,4 @@
-//! Buffers of parts that are being sent.
+//! Buffers for parts that are being sent or read.
 //!
 //! The allocator would keep a freed part for each thread that has made one, so they are used again.
 
@@ -20,25 +20,40 @@ pub(crate) struct Pool {
 impl Pool {
     /// A copy of at most one part, which is sent however often that takes.
     pub(crate) fn copy(self: &Arc<Pool>, bytes: &[u8]) -> Result<Buffer, Fault> {
-        let is_long = bytes.len() > PART / 8;
-        let free = if is_long { self.free.lock().ignore_poison().pop() } else { None };
-        let length = if is_long { PART.max(bytes.len()) } else { bytes.len() };
-        let mut buffer = match free {
+        let mut lent = self.lend(bytes.len())?;
+        lent.bytes().copy_from_slice(bytes);
+        Ok(lent.freeze())
+    }
+
+    /// Lends a buffer of `length` bytes. One for a part, or for most of a part, is used again.
+    pub(crate) fn lend(self: &Arc<Pool>, length: usize) -> Result<Lent, Fault> {
+        let is_part = length > LONG && length <= PART;
+        let free = if is_part { self.free.lock().ignore_poison().pop() } else { None };
+        let room = if is_part { PART } else { length };
+        let buffer = match free {
             Some(buffer) => buffer,
-            None => WipedBuffer::try_zeros(length)
-                .ok_or_else(|| Fault::Failed(format!("there is no memory for {length} bytes")))?,
+            None => WipedBuffer::try_zeros(room)
+                .ok_or_else(|| Fault::Failed(format!("there is no memory for {room} bytes")))?,
         };
-        buffer[..bytes.len()].copy_from_slice(bytes);
-        let lent = Lent { buffer: Some(buffer), length: bytes.len(), pool: self.clone() };
-        Ok(Buffer::from(Bytes::from_owner(lent)))
+        Ok(Lent { buffer: Some(buffer), length, pool: self.clone() })
     }
 }
 
 /// A buffer that goes back when everything with it is done.
-struct Lent {
+pub(crate) struct Lent {
     buffer: Option<WipedBuffer>,
     length: usize,
     pool: Arc<Pool>,
+}
+
+impl Lent {
+    pub(crate) fn bytes(&mut self) -> &mut [u8] {
+        self.buffer.as_mut().map_or(&mut [], |buffer| &mut buffer[..self.length])
+    }
+
+    pub(crate) fn freeze(self) -> Buffer {
+        Buffer::from(Bytes::from_owner(self))
+    }
 }
 
 impl AsRef<[u8]> for Lent {
@@ -54,6 +69,9 @@ impl Drop for Lent {
         free.extend(buffer);
     }
 }
+
+/// Buffers for more bytes than this, up to a part, are used again.
+pub(crate) const LONG: usize = PART / 8;
 
 const MOST_FREE: usize = 8;
 
@@ -75,5 +93,9 @@ mod tests {
         assert_eq!(pool.free.lock().unwrap().len(), 2);
         let again = pool.copy(&part).unwrap();
         assert!(again.to_vec() == part && pool.free.lock().unwrap().len() == 1);
+        // More than a part fits no free buffer.
+        let long = vec![7; PART + 1];
+        assert!(pool.copy(&long).unwrap().to_vec() == long);
+        assert_eq!(pool.free.lock().unwrap().len(), 1);
     }
 }

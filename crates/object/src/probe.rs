@@ -11,6 +11,7 @@ use opendal::{Buffer, ErrorKind};
 
 use crate::fault::text;
 use crate::objects::Objects;
+use crate::transport::INSISTS;
 
 /// What a store has shown, asked at most once each.
 #[derive(Default)]
@@ -70,7 +71,7 @@ async fn in_two_parts(objects: &Objects, name: &str, options: WriteOptions) -> o
     match written.await {
         Ok(_) => Ok(()),
         Err(error) => {
-            let _ = writer.abort().await;
+            let _ = INSISTS.scope((), writer.abort()).await;
             Err(error)
         }
     }

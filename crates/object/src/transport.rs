@@ -1,7 +1,7 @@
-//! Requests that are repeated when they fail in passing.
+//! Repeats requests that fail temporarily.
 //!
-//! A repeated request has the same bytes, which are kept until an answer is there. So nothing above
-//! seals anything again.
+//! A repeated request has the same bytes, which are kept until the answer comes. The layers above
+//! therefore never seal anything twice.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -32,7 +32,12 @@ pub(crate) struct Patient {
     has_told: AtomicBool,
 }
 
-/// Hears, once, that the store does not answer and is asked again.
+tokio::task_local! {
+    /// Set while requests are made even to a server that has just failed to answer.
+    pub(crate) static INSISTS: ();
+}
+
+/// Called once, when the store does not answer and a request is repeated.
 pub(crate) type Listener = Box<dyn Fn() + Send + Sync>;
 
 impl Patient {
@@ -76,7 +81,7 @@ impl Patient {
         Ok(Response::from_parts(parts, body))
     }
 
-    /// Reads; a second request overtakes one that is slower than the latest ones.
+    /// Sends a read, and a second one if the first is slower than most of the latest reads.
     async fn race(&self, host: &Host, request: Request<Buffer>) -> Result<Response<HttpBody>> {
         let begun = Instant::now();
         let mut first = pin!(self.wire.send(copy(&request)));
@@ -105,7 +110,9 @@ impl Patient {
 impl HttpTransport for Patient {
     async fn fetch(&self, request: Request<Buffer>) -> Result<Response<HttpBody>> {
         let (host, begun) = (self.host(request.uri()), Instant::now());
-        host.check(self.stall)?;
+        if INSISTS.try_get().is_err() {
+            host.check(self.stall)?;
+        }
         if asks_for_credentials(&request) {
             let answer = timeout(FOR_CREDENTIALS, self.attempt(&host, request)).await;
             let answer = answer.unwrap_or_else(|_| Err(Unanswered::stalled()));
@@ -142,11 +149,11 @@ pub(crate) struct Patience {
 }
 
 impl Patience {
-    /// How long to wait before the request is repeated; `None` if that makes no sense any more.
+    /// How long to wait before repeating the request; `None` if it should not be repeated.
     pub(crate) fn after(&mut self, error: &Error, has_answered: bool) -> Option<Duration> {
         match Unanswered::of(error).map(|unanswered| unanswered.kind) {
             Some(Kind::Stalled) => self.stalls += 1,
-            // The address is wrong, more likely than not.
+            // The address is probably wrong.
             Some(Kind::Unreached) if !has_answered => return None,
             Some(Kind::Distrusted) => return None,
             None if !error.is_temporary() => return None,
@@ -209,7 +216,7 @@ fn copy(request: &Request<Buffer>) -> Request<Buffer> {
 /// The most attempts at one request: some 15 seconds.
 const ATTEMPTS: u32 = 8;
 
-/// The most of them that may end because nothing moves.
+/// The most attempts that may end because no byte moves.
 const MOST_STALLS: u32 = 3;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(100);

@@ -7,7 +7,7 @@ use std::iter::successors;
 use http::Uri;
 use opendal::{Error, ErrorKind};
 
-/// Why there is no answer. It is the source of an error.
+/// The reason for a missing answer, as the source of an error.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{reason}")]
 pub(crate) struct Unanswered {
@@ -17,12 +17,14 @@ pub(crate) struct Unanswered {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Nothing moves.
+    /// No byte moves.
     Stalled,
     /// There is no connection.
     Unreached,
-    /// There is a server, which is not the right one: its certificate is not trusted.
+    /// The server's certificate is not trusted.
     Distrusted,
+    /// The request was not made, since the server has just failed to answer another.
+    Unsent,
 }
 
 impl Unanswered {
@@ -30,21 +32,21 @@ impl Unanswered {
         Unanswered { kind: Kind::Stalled, reason: "the store does not answer".to_owned() }.into()
     }
 
-    /// The one that made this error.
+    /// Finds the [`Unanswered`] that caused an error.
     pub(crate) fn of(error: &Error) -> Option<&Unanswered> {
         causes(error).find_map(|cause| cause.downcast_ref())
     }
 }
 
 impl From<Unanswered> for Error {
-    /// It counts as permanent: it was repeated here as often as makes sense, and the protocols'
-    /// library repeats some requests for ever.
+    /// Marks the error as permanent: this crate has already repeated the request, and OpenDAL would
+    /// repeat some requests forever.
     fn from(unanswered: Unanswered) -> Error {
         Error::new(ErrorKind::Unexpected, "no answer").set_source(unanswered)
     }
 }
 
-/// The error of a request that was not sent, or whose answer did not begin.
+/// Converts the error of a request that was not sent, or that got no answer.
 pub(crate) fn failed(error: reqwest::Error, uri: &Uri) -> Error {
     let error = error.without_url();
     if error.is_connect() && error.is_timeout() {
@@ -71,18 +73,18 @@ fn unreached(error: &reqwest::Error, uri: &Uri) -> Unanswered {
         (Kind::Distrusted, format!("the certificate of {server} is not trusted: {last}"))
     } else if all.contains("dns error") {
         let host = uri.host().unwrap_or_default();
-        (Kind::Unreached, format!("the address of the host {host} is not found: {last}"))
+        (Kind::Unreached, format!("the host {host} was not found: {last}"))
     } else if causes(error).any(is_refused) {
         (Kind::Unreached, format!("no server listens at {server}"))
     } else if scheme == "https" && all.contains("SSL") {
-        (Kind::Unreached, format!("the server at {server} does not speak TLS as it should: {last}"))
+        (Kind::Unreached, format!("TLS with {server} failed: {last}"))
     } else {
-        (Kind::Unreached, format!("{server} is not reached: {last}"))
+        (Kind::Unreached, format!("{server} can't be reached: {last}"))
     };
     Unanswered { kind, reason }
 }
 
-/// The causes of an error, from the nearest on.
+/// The causes of an error, the nearest first.
 pub(crate) fn causes(error: &dyn StdError) -> impl Iterator<Item = &(dyn StdError + 'static)> {
     successors(error.source(), |&cause| cause.source())
 }

@@ -1,5 +1,6 @@
-//! How many requests a server gets at once: half as many each time it says that they are too many,
-//! and one more each time it has answered as many as that.
+//! Limits the requests in flight to a server. Each time the server says that they are too many, the
+//! limit is halved. Each time it has answered as many requests as the limit, the limit grows by
+//! one.
 
 use std::sync::{Arc, Mutex};
 
@@ -16,7 +17,7 @@ pub(crate) struct Window {
 struct State {
     in_flight: usize,
     limit: f64,
-    /// How often it was halved.
+    /// How often the limit was halved.
     halved: u64,
 }
 
@@ -37,7 +38,7 @@ impl Window {
         }
     }
 
-    /// Returns whether the server takes as many as there may be.
+    /// Returns whether the limit is at its maximum.
     pub(crate) fn is_whole(&self) -> bool {
         self.state.lock().ignore_poison().limit >= self.most
     }
@@ -60,7 +61,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Says that it is still needed.
+    /// Keeps the place until this call: a closure that calls it owns the place.
     pub(crate) fn stay(&self) {}
 
     /// Requests that were in flight together count once.
@@ -81,7 +82,7 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         self.window.state.lock().ignore_poison().in_flight -= 1;
-        // The limit may have grown by one too.
+        // The limit may have grown by one as well.
         self.window.freed.notify_one();
         self.window.freed.notify_one();
     }

@@ -1,4 +1,4 @@
-//! One request over HTTP, watched for bytes that move.
+//! Sends HTTP requests, and notices when no byte moves.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,13 +18,14 @@ use tokio::time::{Sleep, sleep_until, timeout};
 use crate::bandwidth::Bandwidth;
 use crate::unanswered::{Unanswered, failed};
 
-/// Sends requests, each once.
-#[derive(Clone)]
+/// Sends each request once.
 pub(crate) struct Wire {
     client: reqwest::Client,
-    /// How long nothing may move.
+    /// How long a request may go without a byte.
     stall: Duration,
     bandwidth: Option<Bandwidth>,
+    /// The bytes that the kernel may hold unsent, of all requests under way.
+    held: AtomicUsize,
 }
 
 impl Wire {
@@ -40,19 +41,22 @@ impl Wire {
             .pool_max_idle_per_host(requests)
             .build()
             .map_err(|error| Error::new(ErrorKind::Unexpected, "set up TLS").set_source(error))?;
-        Ok(Wire { client, stall, bandwidth })
+        Ok(Wire { client, stall, bandwidth, held: AtomicUsize::new(0) })
     }
 
-    /// Returns when the head of the answer is there.
+    /// Sends a request, and returns as soon as the head of the answer arrives.
     ///
     /// # Errors
-    /// [`Unanswered`] is the source if there is no connection, or no byte moves for too long.
+    /// The source is an [`Unanswered`] if there is no connection, or no byte moves for too long.
     pub(crate) async fn send(&self, request: Request<Buffer>) -> Result<Response<HttpBody>> {
         let (uri, is_head) = (request.uri().clone(), request.method() == Method::HEAD);
         let sent = Arc::<Sent>::default();
-        // The kernel still holds some of what it has taken.
-        let held = request.body().len().min(MOST_HELD);
-        let limit = self.stall + Duration::from_secs((held / SLOWEST) as u64);
+        let completes = completes(&request);
+        let held = Held::new(&self.held, request.body().len());
+        let limit = || match completes {
+            true => self.stall * TO_COMPLETE,
+            false => held.limit(self.stall),
+        };
         let answer = self.client.execute(self.request(request, &sent)?);
         let answer = while_moving(&sent, limit, answer).await?;
         let mut answer = answer.map_err(|error| failed(error, &uri))?;
@@ -87,7 +91,44 @@ fn unsendable(error: impl std::error::Error + Send + Sync + 'static) -> Error {
     Error::new(ErrorKind::Unexpected, "a request can't be made").set_source(error)
 }
 
-/// How a request moves.
+/// Returns whether a request makes parts an object.
+fn completes(request: &Request<Buffer>) -> bool {
+    let query = request.uri().query().unwrap_or_default();
+    let is_post = request.method() == Method::POST;
+    // Azure's way is the second one.
+    is_post && query.contains("uploadId=") || query.contains("comp=blocklist")
+}
+
+/// The bytes of a request that the kernel may still hold after it has taken them.
+struct Held<'a> {
+    /// Those of all requests, which share the line.
+    all: &'a AtomicUsize,
+    own: usize,
+}
+
+impl Held<'_> {
+    fn new(all: &AtomicUsize, length: usize) -> Held<'_> {
+        let own = length.min(MOST_HELD);
+        all.fetch_add(own, Ordering::Relaxed);
+        Held { all, own }
+    }
+
+    /// How long no byte may move: `stall`, and the time to send what all requests hold.
+    fn limit(&self, stall: Duration) -> Duration {
+        if self.own == 0 {
+            return stall;
+        }
+        stall + stall.mul_f64(self.all.load(Ordering::Relaxed) as f64 / SENT_IN_A_STALL as f64)
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.all.fetch_sub(self.own, Ordering::Relaxed);
+    }
+}
+
+/// The progress of a request's body.
 #[derive(Default)]
 struct Sent {
     bytes: AtomicUsize,
@@ -95,12 +136,12 @@ struct Sent {
     waits: AtomicBool,
 }
 
-/// What a request sends, in pieces that are counted.
+/// The body of a request, sent in pieces that are counted.
 struct Pieces {
     rest: Buffer,
     sent: Arc<Sent>,
     bandwidth: Option<Bandwidth>,
-    /// Ends when the next piece may move.
+    /// Ends when the next piece may be sent.
     pause: Option<Pin<Box<Sleep>>>,
 }
 
@@ -138,16 +179,16 @@ impl Body for Pieces {
     }
 }
 
-/// Waits as long as bytes move within each span of time.
+/// Waits for a future as long as some byte moves within each `limit`.
 async fn while_moving<T>(
     sent: &Sent,
-    limit: Duration,
+    limit: impl Fn() -> Duration,
     future: impl Future<Output = T>,
 ) -> Result<T> {
     let mut future = pin::pin!(future);
     loop {
         let before = sent.bytes.load(Ordering::Relaxed);
-        if let Ok(done) = timeout(limit, &mut future).await {
+        if let Ok(done) = timeout(limit(), &mut future).await {
             return Ok(done);
         }
         let has_moved = sent.bytes.load(Ordering::Relaxed) != before;
@@ -157,7 +198,7 @@ async fn while_moving<T>(
     }
 }
 
-/// The bytes of an answer, with an error when none come for too long.
+/// The bytes of an answer, with an error when none comes for `stall`.
 fn watched(
     answer: reqwest::Response,
     stall: Duration,
@@ -182,9 +223,44 @@ fn watched(
 
 const TO_CONNECT: Duration = Duration::from_secs(10);
 
-/// The most bytes that are sent before they are counted.
+/// The most bytes to send in one piece.
 const PIECE: usize = 64 << 10;
 
-/// How much the kernel may have taken and not yet sent, and the bytes a second at which that moves.
+/// The most bytes of a request that the kernel may hold unsent.
 const MOST_HELD: usize = 1 << 20;
-const SLOWEST: usize = 128 << 10;
+
+/// The bytes that a slow line sends within the usual 20 seconds of a stall: 1 Mbit/s.
+const SENT_IN_A_STALL: usize = 20 * (128 << 10);
+
+/// How many stalls a server may take to make parts an object, 5 minutes: some copy them silently.
+const TO_COMPLETE: u32 = 15;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_that_share_a_slow_line_have_more_time() {
+        let (all, stall) = (AtomicUsize::new(0), Duration::from_secs(20));
+        assert_eq!(Held::new(&all, 0).limit(stall), stall);
+        let held: Vec<_> = (0..32).map(|_| Held::new(&all, 8 << 20)).collect();
+        // Their bytes need 54 seconds at 5 Mbit/s.
+        assert!(held[0].limit(stall) > Duration::from_secs(60), "{:?}", held[0].limit(stall));
+        assert_eq!(Held::new(&all, 0).limit(stall), stall);
+        drop(held);
+        assert_eq!(Held::new(&all, 8 << 20).limit(stall), Duration::from_secs(28));
+    }
+
+    #[test]
+    fn completions_are_told_by_their_address() {
+        let completes = |method, uri: &str| {
+            let mut request = Request::new(Buffer::new());
+            (*request.method_mut(), *request.uri_mut()) = (method, uri.parse().unwrap());
+            completes(&request)
+        };
+        assert!(completes(Method::POST, "http://h/b/k?uploadId=1"));
+        assert!(completes(Method::PUT, "http://h/b/k?comp=blocklist"));
+        assert!(!completes(Method::PUT, "http://h/b/k?partNumber=1&uploadId=1"));
+        assert!(!completes(Method::POST, "http://h/b/k?uploads"));
+    }
+}

@@ -212,7 +212,7 @@ fn an_object_that_is_replaced_while_it_is_read_has_changed() {
     }
 }
 
-/// The run begins again with the new version, which arrives whole, and is sealed under its own salt.
+/// The run starts over with the new version, which arrives whole and is sealed under its own salt.
 #[test]
 fn a_source_that_is_overwritten_while_it_is_encrypted_arrives_whole() {
     let (Some(source), Some(target)) = (Server::s3(), Server::s3()) else { return };
@@ -227,7 +227,7 @@ fn a_source_that_is_overwritten_while_it_is_encrypted_arrives_whole() {
     let reads = AtomicU32::new(0);
     let front = Proxy::new(source.port, move |it| {
         let is_read = it.method == "GET" && it.target.contains("/object");
-        // The first read tells the version, and the second is of its rest.
+        // The first read tells the version, and the second reads the rest of it.
         if is_read && reads.fetch_add(1, Ordering::SeqCst) == 1 {
             put(&vec![2; length]);
         }
@@ -256,4 +256,16 @@ fn clocks_that_differ_are_named() {
     let error = place.list(&name("below")).unwrap_err();
     let is_clear = error.to_string().contains("this machine's clock and the store's differ");
     assert!(is_clear && proxy.requests() == 1, "{error}");
+}
+
+#[test]
+fn probe_objects_age_by_the_clock_of_the_store() {
+    let Some(server) = Server::s3() else { return };
+    let proxy = Proxy::new(server.port, |_| Act::Later);
+    std::fs::create_dir(server.bucket().join("x")).unwrap();
+    std::fs::write(server.bucket().join("x/.evener-0123456789abcdef.part"), "").unwrap();
+    let clean = |port| server.through(port, "x").clean(Duration::from_secs(86_400), true).unwrap();
+    let (now, later) = (clean(server.port), clean(proxy.port));
+    assert_eq!((now.probes, now.younger), (0, 1));
+    assert_eq!((later.probes, later.younger), (1, 0));
 }

@@ -16,6 +16,7 @@ fn conformance(server: &Server) {
     objects_go_there_and_back(&server.place("there/and back"));
     what_exists_is_refused_resumed_or_replaced(&server.place("exists"));
     one_of_two_racing_writers_wins(server);
+    the_second_of_two_uploads_is_refused_at_its_end(&server.place("uploads"));
     listings_are_of_one_directory_or_of_all(&server.place("listed"));
     metadata_come_back(&server.place("metadata"));
     names_that_would_become_others_are_refused(&server.place("names"));
@@ -87,6 +88,26 @@ fn one_of_two_racing_writers_wins(server: &Server) {
     let report = perform(Operation::Decrypt, &place, Some(&back), &TransferOptions::default());
     assert!(report.is_success(), "{:?}", report.failures);
     assert_same(&plain, &back);
+}
+
+/// Both uploads have parts in the store before either is complete, so only a condition on the last
+/// request can tell which comes second. A dependency sends it, and may change.
+fn the_second_of_two_uploads_is_refused_at_its_end(place: &Objects) {
+    let (name, metadata, part) = (name("twice"), Metadata::default(), bytes(8 << 20));
+    let mut drafts = [7, 8].map(|last: u8| {
+        let mut object = NewObject::new(&name, &metadata);
+        object.longest = part.len() as u64 + 1;
+        let mut draft = place.begin(&object).unwrap();
+        draft.write_at(&part, 0).unwrap();
+        (draft, last)
+    });
+    drafts.reverse();
+    let [first, second] = drafts.map(|(draft, last)| draft.publish(&[last]));
+    assert_eq!((first, second), (Ok(()), Err(Fault::Exists(name.clone()))));
+    let (blob, _) = place.open(&name, &mut []).unwrap();
+    let mut last = [0];
+    blob.read_at(&mut last, part.len() as u64).unwrap();
+    assert_eq!((blob.length(), last), (part.len() as u64 + 1, [8]));
 }
 
 fn put(place: &Objects, path: &str, metadata: &Metadata) -> Result<(), Fault> {
@@ -165,8 +186,11 @@ fn what_the_store_refuses_is_told() {
     assert!(fault.contains("SignatureDoesNotMatch"), "{fault}");
     settings.access = None;
     settings.profile = Some("there is none of this name".to_owned());
-    let refused = Objects::new(&"s3://bucket/x".parse().unwrap(), &settings).map(drop).unwrap_err();
-    assert!(refused.to_string().contains("the profile there is none of this name"), "{refused}");
+    let fault = Objects::new(&"s3://bucket/x".parse().unwrap(), &settings)
+        .map(drop)
+        .unwrap_err()
+        .to_string();
+    assert!(fault.contains("there is no profile `there is none of this name`"), "{fault}");
     let settings = server.settings(server.port);
     let place = Objects::new(&"s3://nobodys/x".parse().unwrap(), &settings).unwrap();
     let fault = place.list(&Name::root()).unwrap_err().to_string();
@@ -178,7 +202,7 @@ fn no_more_bytes_move_than_there_may() {
     let Some(server) = Server::s3() else { return };
     let mut settings = server.settings(server.port);
     settings.stall = Duration::from_millis(500);
-    // Half a megabyte there and back, by a rate of a quarter a second.
+    // Half a megabyte there and back, at a quarter of one a second.
     settings.bandwidth = Some(Bandwidth::new((250 << 10).try_into().unwrap()));
     let [one, other] = ["s3://bucket/x", "s3://bucket/x"]
         .map(|address| Objects::new(&address.parse().unwrap(), &settings).unwrap());
@@ -188,6 +212,6 @@ fn no_more_bytes_move_than_there_may() {
     let mut read = vec![0; 500 << 10];
     other.open(&path, &mut read).unwrap();
     assert!(read == bytes(500 << 10));
-    // All but the last pieces have their full time.
+    // All pieces but the last take their full time.
     assert!(begun.elapsed() >= Duration::from_secs(3), "{:?}", begun.elapsed());
 }

@@ -1,4 +1,4 @@
-//! Servers that are not there, or say nothing.
+//! Servers that don't exist, or don't answer.
 
 mod common;
 
@@ -6,13 +6,14 @@ use std::io::Write;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use common::proxy::{Act, Proxy, Request, at_first};
-use common::{Server, assert_same, name, objects, perform};
+use common::{Server, assert_same, bytes, name, objects, perform};
 use evener_object::{Access, Address, Objects, Settings};
-use evener_place::{Fault, Memory, Operation, Store, TransferOptions};
+use evener_place::{Fault, Memory, Operation, Report, Store, TransferOptions};
 
 fn settings(endpoint: &str) -> Settings {
     let mut settings = Settings::default();
@@ -25,7 +26,7 @@ fn place(settings: &Settings) -> Result<Objects, Fault> {
     Objects::new(&"s3://bucket/x".parse().unwrap(), settings)
 }
 
-/// The reason why the store can't tell of an object.
+/// The reason why a look at an object fails.
 #[track_caller]
 fn reason(place: &Objects) -> String {
     match place.look(&name("object")) {
@@ -52,7 +53,7 @@ fn silence_is_told_once_and_ends() {
     assert_eq!(TOLD.load(Ordering::SeqCst), 1);
 }
 
-/// All arrives although a request of each kind gets no answer.
+/// Everything arrives although one request of each kind gets no answer.
 fn passes(act: Act, is_hit: fn(&Request) -> bool) {
     let Some(server) = Server::s3() else { return };
     let is_first = at_first(1);
@@ -61,7 +62,7 @@ fn passes(act: Act, is_hit: fn(&Request) -> bool) {
         false => Act::Pass,
     });
     let mut settings = server.settings(proxy.port);
-    settings.stall = Duration::from_secs(2);
+    settings.stall = Duration::from_millis(500);
     let (plain, back, options) = (objects(), Memory::new(), TransferOptions::default());
     let place = place(&settings).unwrap();
     for (operation, report) in [
@@ -83,6 +84,59 @@ fn stalls_pass() {
 #[test]
 fn answers_that_stall_halfway_are_read_again() {
     passes(Act::StallHalfway, |it| it.method == "GET" && it.target.contains("/5.enc"));
+}
+
+/// Encrypts an object of this length through a proxy that fails some of its requests.
+fn encrypt(server: &Server, length: usize, choose: fn(&Request, u32) -> Act) -> Report {
+    let seen = AtomicU32::new(0);
+    let proxy = Proxy::new(server.port, move |it| match it.is_put() && !it.is_probe() {
+        true => choose(it, seen.fetch_add(1, Ordering::SeqCst)),
+        false => Act::Pass,
+    });
+    let mut settings = server.settings(proxy.port);
+    settings.stall = Duration::from_millis(300);
+    let plain = Memory::new();
+    plain.insert(name("object"), &bytes(length));
+    let place = place(&settings).unwrap();
+    perform(Operation::Encrypt, &plain, Some(&place), &TransferOptions::default())
+}
+
+#[test]
+fn a_stored_object_is_recognised_after_a_silence() {
+    let Some(server) = Server::s3() else { return };
+    let choose = |_: &Request, number| if number == 0 { Act::LoseAnswer } else { Act::Stall };
+    let report = encrypt(&server, 1000, choose);
+    assert!(report.is_success() && report.files == 1, "{:?}", report.failures);
+}
+
+/// The server is silent for longer than a stall, and has as much time as it needs.
+#[test]
+fn parts_may_become_an_object_slowly() {
+    let Some(server) = Server::s3() else { return };
+    let completed = Arc::new(AtomicU32::new(0));
+    let counted = completed.clone();
+    let proxy = Proxy::new(server.port, move |it| {
+        if it.is_complete() {
+            counted.fetch_add(1, Ordering::SeqCst);
+            std::thread::sleep(Duration::from_secs(2));
+        }
+        Act::Pass
+    });
+    let mut settings = server.settings(proxy.port);
+    settings.stall = Duration::from_millis(500);
+    let (place, plain) = (place(&settings).unwrap(), Memory::new());
+    plain.insert(name("long"), &bytes(10_000_000));
+    let report = perform(Operation::Encrypt, &plain, Some(&place), &TransferOptions::default());
+    assert!(report.is_success() && report.files == 1, "{:?}", report.failures);
+    assert_eq!(completed.load(Ordering::SeqCst), 2, "the object, and the probe");
+}
+
+#[test]
+fn an_upload_is_aborted_after_a_silence() {
+    let Some(server) = Server::s3() else { return };
+    let report = encrypt(&server, 30_000_000, |_, _| Act::Stall);
+    assert!(report.failures[0].error.to_string().contains("does not answer"));
+    assert_eq!(server.open_uploads(), 0);
 }
 
 /// One read of 50 would wait for 20 seconds.
@@ -151,14 +205,14 @@ fn a_server_that_is_not_there_is_named() {
     let told = reason(&place(&settings(&endpoint)).unwrap());
     assert_eq!(told, format!("no server listens at {endpoint}"));
     let told = reason(&place(&settings("http://nowhere.invalid")).unwrap());
-    assert!(told.starts_with("the address of the host nowhere.invalid is not found: "), "{told}");
+    assert!(told.starts_with("the host nowhere.invalid was not found: "), "{told}");
     for endpoint in ["ftp://127.0.0.1", "127.0.0.1:9000", "http://", ""] {
         let refused = place(&settings(endpoint)).map(drop).unwrap_err();
         assert!(matches!(&refused, Fault::Refused(it) if it.contains("http://")), "{refused}");
     }
 }
 
-/// A server of TLS with a certificate that it has made itself.
+/// A TLS server with a self-signed certificate.
 struct TlsServer {
     child: Child,
     port: u16,
@@ -207,7 +261,7 @@ fn servers_without_tls_or_trust_are_named() {
         connection.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
     });
     let told = reason(&place(&settings(&endpoint)).unwrap());
-    let expected = format!("the server at {endpoint} does not speak TLS as it should: ");
+    let expected = format!("TLS with {endpoint} failed: ");
     assert!(told.starts_with(&expected), "{told}");
     server.join().unwrap();
 }

@@ -143,10 +143,21 @@ pub struct TransferOptions {
     /// Skip objects whose output is complete: it has the expected length and, in formats that show
     /// it, the right key.
     pub resume: bool,
-    /// Replace existing outputs that are not skipped. Otherwise they are errors.
+    /// Bring existing outputs up to date, as [`Update`](crate::Update) says; not with `resume`.
+    pub update: bool,
+    /// With `update`: compare only size and time, and modes.
+    pub ignore_ctime: bool,
+    /// Replace existing outputs that are not skipped. Otherwise they are errors, except those that
+    /// `update` replaces.
     pub overwrite: bool,
+    /// Report what would be done, and write nothing, as [`TreeOptions::dry_run`] does.
+    pub dry_run: bool,
     /// Have the store sync the outputs before the operation ends.
     pub durable: bool,
+    /// For the program `evener`: true if complete outputs may have keys that this run can't open.
+    /// Then `resume` does not check their keys.
+    #[doc(hidden)]
+    pub has_closed_keys: bool,
 }
 
 /// For the program `evener`: no part of the interface, and it may change at any time.

@@ -200,7 +200,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Notes that the run has ended early, for a reason that is told: files were left.
+    /// Notes that the run ended early, for a reason that is reported elsewhere: files were left.
     pub(crate) fn give_up(&self) {
         self.gave_up.store(true, Ordering::Relaxed);
     }

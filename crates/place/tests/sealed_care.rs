@@ -132,7 +132,7 @@ fn a_sample_is_verified() {
     assert_eq!(verify(40).failures.len(), 1);
 }
 
-/// Each operation counts what the total says.
+/// The progress of each operation ends at its total.
 #[test]
 fn totals_are_those_of_the_index() {
     let scene = grown(&|scene| scene.with_key("a"));

@@ -79,7 +79,7 @@ fn kill_often(action: &str, kind: &str, rounds: u32) {
     scene.copy("state-a", "state-before");
     let mut kills = Kills::new(&scene, |scene| {
         let mut command = scene.seal_command(kind, "a");
-        // Removing is so quick that a kill hardly ever falls between.
+        // Removals are so fast that a kill would hardly ever hit one.
         command.env("LD_PRELOAD", shim()).env("EVENER_FAULT_CALL", "unlinkat");
         command.env("EVENER_FAULT_DO", "wait");
         command.env(ACTION, action).stdout(Stdio::null()).stderr(Stdio::null());

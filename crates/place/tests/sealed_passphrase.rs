@@ -1,4 +1,4 @@
-//! Sealed trees whose keys a passphrase wraps: each wrapped key that is made or opened costs a second.
+//! Sealed trees whose keys a passphrase wraps: making or opening a wrapped key takes a second.
 
 mod common;
 
@@ -94,6 +94,6 @@ fn cleaning_and_rewrapping_open_each_wrapped_key_once() {
     let wrap = sealed.wrap.clone().unwrap();
     let rewrapped = indexed::rewrap(&tree, &scene.run.run, &wrap, false, &sealed).unwrap();
     assert_eq!((rewrapped.keys, rewrapped.removed), (3, 3));
-    // Each new wrapping is made, and opened to check it.
+    // Each new wrapping is made, then opened as a check.
     assert_eq!(counting.take(), 3 + 2 * 3);
 }

@@ -52,7 +52,7 @@ fn a_place_that_takes_nothing_is_told_once() {
     }
 }
 
-/// The damaged file of a new key's run is sealed from its source; then the same call succeeds.
+/// A damaged file stops a new key. Once it is sealed again from its source, the same call succeeds.
 #[test]
 fn a_damaged_file_does_not_keep_the_old_key_for_ever() {
     let scene = Scene::new();
@@ -87,7 +87,7 @@ fn a_damaged_file_does_not_keep_the_old_key_for_ever() {
     scene.assert_same("out");
 }
 
-/// A file that is longer than a root may be, under the next number.
+/// A file under the next number that is too long for a root.
 #[test]
 fn writers_pass_over_a_file_of_any_length() {
     for kind in ["key", "recipient"] {

@@ -34,7 +34,7 @@ pub enum Fault {
     /// A call failed; the text says how.
     #[error("{0}")]
     Failed(String),
-    /// The place as a whole takes nothing more, as a full disk does; the text says how a call failed.
+    /// The place as a whole takes no more data, like a full disk; the text says how a call failed.
     #[error("{0}")]
     Closed(String),
     /// An object may have been published or not: the answer was lost, and the place could not find

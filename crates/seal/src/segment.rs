@@ -345,8 +345,8 @@ mod tests {
 
     use super::*;
 
-    /// To look at each would fault all pages of a large buffer in, before any work begins and could
-    /// be stopped.
+    /// Looking at each chunk would fault in all pages of a large buffer, before any work begins or
+    /// can be stopped.
     #[test]
     fn chunks_that_do_not_chain_are_divided_unseen() {
         let key = Key::new(&[7; 32]).unwrap();

@@ -190,7 +190,7 @@ impl Cat {
         let (asks, exposure) = (self.keys.name_a_key(), &origins.exposure);
         let keyholder = Keyholder::new(signals, Some(identities), passphrase, exposure, asks)?;
         let source = Place::Objects(address.clone());
-        let ring = opening(&self.keys, &source, None, Intent::Decrypt, &keyholder)?;
+        let ring = opening(&self.keys, &source, None, Intent::Decrypt, (stores, &keyholder))?;
         let evener = self.engines.evener(ring, telling, signals)?;
         let only_text = streams::output().is_terminal() && !self.force;
         for address in addresses {
@@ -228,11 +228,11 @@ impl Cat {
         let asks = self.keys.name_a_key();
         let exposure = &origins.exposure;
         let keyholder = Keyholder::new(signals, Some(identities), passphrase, exposure, asks)?;
+        let stores = Stores::new(&self.stores);
+        let with = (&stores, &keyholder);
         let ring = match tree {
-            Some(tree) => {
-                opening(&self.keys, &Place::Path(tree), None, Intent::Decrypt, &keyholder)?
-            }
-            None => route.opening(&self.keys, &heads, Intent::Decrypt, &keyholder)?,
+            Some(tree) => opening(&self.keys, &Place::Path(tree), None, Intent::Decrypt, with)?,
+            None => route.opening(&self.keys, &heads, Intent::Decrypt, with)?,
         };
         let evener = self.engines.evener(ring, telling, signals)?;
         let mut warnings = plan::warnings(operation, &evener, false);

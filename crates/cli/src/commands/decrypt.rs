@@ -131,7 +131,7 @@ impl Decrypt {
         let asks = self.keys.name_a_key();
         let exposure = &origins.exposure;
         let keyholder = Keyholder::new(signals, Some(identities), passphrase, exposure, asks)?;
-        let ring = route.opening(&self.keys, &heads, Intent::Decrypt, &keyholder)?;
+        let ring = route.opening(&self.keys, &heads, Intent::Decrypt, (&stores, &keyholder))?;
         key_files.extend(keyholder.found());
         if self.writing.dry_run {
             route.only_plan()?;

@@ -97,8 +97,10 @@ impl Encrypt {
 
     fn plan(mut self, signals: &Signals) -> Result<Plan, Trouble> {
         let operation = Operation::Encrypt;
+        let stores = Stores::new(&self.stores);
         if let Some((target, [_, ..])) = self.paths.split_last().filter(|_| !self.sealing.sealed) {
-            sealed::find(&Stores::new(&self.stores), target, &mut self.sealing.trust)?;
+            stores.prepare(target)?;
+            sealed::find(&stores, target, &mut self.sealing.trust)?;
         }
         self.sealing.check()?;
         if self.sealing.sealed {
@@ -129,7 +131,11 @@ impl Encrypt {
         let asks = key.is_some() || origins.key_command.is_some();
         let exposure = &origins.exposure;
         let keyholder = Keyholder::new(signals, Some(identities), passphrase, exposure, asks)?;
-        let mut sealing = sealing(&self.keys, route.key_place(&names), &keyholder)?;
+        let place = match self.keys.may_wrap() {
+            true => route.key_place(&names, &stores)?,
+            false => None,
+        };
+        let mut sealing = sealing(&self.keys, place, &keyholder)?;
         if self.writing.resume {
             sealing = sealing.with_earlier_keys(self.keys.context.as_deref(), &keyholder)?;
         }
@@ -144,9 +150,6 @@ impl Encrypt {
         }
         if let Some(fresh) = sealing.fresh.as_ref().filter(|_| self.writing.update) {
             fresh.refuse_second()?;
-        }
-        if route.first().has_objects() && !sealing.head.is_empty() {
-            return Err(Trouble::usage(NO_WRAPPED_KEY));
         }
         let has_closed_keys = sealing.has_closed_keys;
         let (head, reused) = (sealing.head, sealing.reused);
@@ -168,11 +171,11 @@ impl Encrypt {
         let mut warnings = warnings(operation, &evener, has_many_files);
         warnings.extend(keyholder.warnings());
         warnings.extend(self.writing.warning(evener.key_ring(), has_closed_keys));
-        let stores = Stores::new(&self.stores);
         let (choosing, writing) = (self.choosing, self.writing);
         let skip_changing = self.skip_changing;
         let plan = Plan::new(operation, evener, route, warnings, |options| {
             options.tree.program.has_closed_keys = has_closed_keys;
+            options.transfer.has_closed_keys = has_closed_keys;
             options.tree.program.wrapped_key =
                 reused.as_ref().map(|key| (key.path.clone(), key.fingerprint));
             options.tree.skip_changing = skip_changing;
@@ -198,6 +201,7 @@ impl Encrypt {
             Some(Place::Objects(address)) => PathBuf::from(address.to_string()),
             _ => return Err(Trouble::usage("a sealed tree goes to a directory")),
         };
+        stores.prepare(tree.as_os_str())?;
         self.keys.complete()?;
         ends.check_stdin(&self.keys.that_read_stdin())?;
         let mut key_files = self.keys.files();
@@ -240,7 +244,3 @@ impl Encrypt {
         Ok(Plan { stores, ..plan }.of_sealed(Work { options, kind: Kind::Whole }))
     }
 }
-
-const NO_WRAPPED_KEY: &str = "a key that is wrapped for recipients or a passphrase is not kept in an \
-     object store; give --format age, which has it in each object, or --sealed, or a key file \
-     (--key)";

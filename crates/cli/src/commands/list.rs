@@ -79,7 +79,7 @@ impl List {
         self.keys.complete()?;
         let mut listing = match address {
             Some(address) => self.list_objects(&stores, &address, signals)?,
-            None => self.list(signals)?,
+            None => self.list(&stores, signals)?,
         };
         if is_nothing(&listing) {
             let error = refused(format!("nothing was found{EMPTY}"));
@@ -142,7 +142,7 @@ impl List {
         }
     }
 
-    fn list(&self, signals: &Signals) -> Result<Listing, Trouble> {
+    fn list(&self, stores: &Stores, signals: &Signals) -> Result<Listing, Trouble> {
         // A missing source is refused later, with the reason.
         let is_other = |found: fs::Metadata| !found.is_file() && !found.is_dir();
         if self.source == Path::new("-") || fs::metadata(&self.source).is_ok_and(is_other) {
@@ -155,7 +155,7 @@ impl List {
         self.choosing.check(may_be_tree, may_be_tree)?;
         self.choosing.refuse_to_follow("list shows the files of the tree itself, and no links")?;
         self.part.check(may_be_tree)?;
-        let ring = self.ring(&Place::Path(self.source.clone()), signals)?;
+        let ring = self.ring(&Place::Path(self.source.clone()), stores, signals)?;
         let mut choosing = self.choosing.clone();
         choosing.suffix.of_age = is_of_age(&self.keys, &self.source);
         Ok(list(&self.source, ring.as_ref(), &self.options(choosing)?)?)
@@ -168,7 +168,7 @@ impl List {
         signals: &Signals,
     ) -> Result<Listing, Trouble> {
         self.choosing.refuse_to_follow("an object store has no links")?;
-        let ring = self.ring(&Place::Objects(address.clone()), signals)?;
+        let ring = self.ring(&Place::Objects(address.clone()), stores, signals)?;
         let mut choosing = self.choosing.clone();
         choosing.suffix.of_age = self.keys.format == Some(Format::Age);
         let objects = stores.open(address)?;
@@ -182,7 +182,12 @@ impl List {
         Ok(options)
     }
 
-    fn ring(&self, source: &Place, signals: &Signals) -> Result<Option<KeyRing>, Trouble> {
+    fn ring(
+        &self,
+        source: &Place,
+        stores: &Stores,
+        signals: &Signals,
+    ) -> Result<Option<KeyRing>, Trouble> {
         let OpeningKeys { origins, identities, passphrase, .. } = &self.keys;
         let asks = self.keys.name_a_key();
         let exposure = &origins.exposure;
@@ -193,7 +198,7 @@ impl List {
             }
             None
         } else {
-            Some(opening(&self.keys, source, None, Intent::Decrypt, &keyholder)?)
+            Some(opening(&self.keys, source, None, Intent::Decrypt, (stores, &keyholder))?)
         };
         for warning in keyholder.warnings().iter().filter(|_| !self.quiet) {
             complain(&format_args!("warning: {warning}"));

@@ -65,6 +65,8 @@ impl Rewrap {
         let failure = |fault: &String| Failure { path: self.path.clone(), error: refused(fault) };
         let failures: Vec<_> = done.faults.iter().map(failure).collect();
         tell(&self.path, &self.output, &done, &failures)?;
+        // The new wrapped keys may be for others alone.
+        tree.retain(false)?;
         match failures.is_empty() {
             true => Ok(Ending::Done),
             false => Ok(Ending::SomeFailed),

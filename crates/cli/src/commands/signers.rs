@@ -114,6 +114,7 @@ impl Signers {
         };
         let number = tree.evener.change_signers(&tree.place()?, &change, &tree.sealed)?;
         tree.say(&format!("the signers were changed; generation {number}"));
+        tree.retain(true)?;
         let (known, revoked, _) = signers(At::Newest)?;
         match self.output.json {
             true => print(&known, &revoked, &self.output),

@@ -91,7 +91,13 @@ impl Verify {
         let asks = self.keys.name_a_key();
         let exposure = &origins.exposure;
         let keyholder = Keyholder::new(signals, Some(identities), passphrase, exposure, asks)?;
-        let ring = opening(&self.keys, &ends.source, head.as_ref(), Intent::Decrypt, &keyholder)?;
+        let ring = opening(
+            &self.keys,
+            &ends.source,
+            head.as_ref(),
+            Intent::Decrypt,
+            (&stores, &keyholder),
+        )?;
         key_files.extend(keyholder.found());
         let evener = self.engines.evener(ring, &self.telling, signals)?;
         let mut warnings = warnings(operation, &evener, ends.source_is_tree);

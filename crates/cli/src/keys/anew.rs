@@ -27,7 +27,7 @@ pub(crate) fn rewrap(
     keyholder: &Keyholder<'_>,
     notice: impl Fn(&str),
 ) -> Result<Rewrapped, Trouble> {
-    let opened = open_all(place.existing(), keyholder)?;
+    let opened = open_all(place, keyholder)?;
     if opened.keys.is_empty() {
         return Err(nothing_opens(place, opened, NO_RECIPIENTS));
     }
@@ -35,7 +35,7 @@ pub(crate) fn rewrap(
     let (mut rewrapped, mut old) = (Rewrapped::default(), Vec::new());
     for key in distinct(&opened.keys) {
         let contents = wrapping.wrap(&key[0].material, keyholder)?;
-        Readable::read(place.existing()).refuse_more(&contents, &place.directory)?;
+        Readable::of(place).refuse_more(&contents, &place.directory)?;
         let fingerprint = Fingerprint::of(&contents);
         if key.iter().any(|key| is_pinned(key, place, &pins)) {
             let pinned = place.canonical().and_then(|place| {
@@ -44,7 +44,7 @@ pub(crate) fn rewrap(
             pinned.err().into_iter().for_each(|_| notice(NO_PIN));
         }
         let created = place.create(&contents).inspect_err(|_| pins.remove(fingerprint))?;
-        created.made.naming.notice().into_iter().for_each(&notice);
+        created.notice.into_iter().for_each(&notice);
         let read = KeyFile::read(&created.path)?;
         rewrapped.keys += 1;
         match opens_to(&read, &key[0].material, keyholder)
@@ -137,7 +137,7 @@ fn remove(key: &OpenKey, pins: &Pins) -> Result<u64, Trouble> {
     Ok(removed)
 }
 
-/// `none` says what it means that a tree has no wrapped key.
+/// The error when no key opens. `none` explains what a tree without a wrapped key means.
 fn nothing_opens(place: &KeyPlace, opened: Opened, none: &str) -> Trouble {
     match opened.refusal.or(opened.passed_over) {
         Some(error) => Trouble::Key(error),
@@ -217,7 +217,7 @@ impl OldKeys {
         keyholder: &Keyholder<'_>,
     ) -> Result<OldKeys, Trouble> {
         let mut keys = OldKeys::begun(place, new, keyholder)?;
-        let opened = open_all(place.existing(), keyholder)?;
+        let opened = open_all(place, keyholder)?;
         let begun = keys.begun.as_ref().map(|(material, ..)| material);
         let is_begun = |key: &OpenKey| begun.is_some_and(|begun| is_same(begun, &key.material));
         let there: Vec<_> = opened.keys.iter().filter(|key| !is_begun(key)).cloned().collect();
@@ -268,7 +268,7 @@ impl OldKeys {
         let (Some(new), Ok(here)) = (new, place.canonical()) else { return Ok(keys) };
         let wanted = Pin { audience: begun_for(new), place: here };
         let pins = Pins::of_user();
-        for (path, file) in Readable::read(place.existing()).keys {
+        for (path, file) in Readable::of(place).keys {
             let Ok(file) = file else { continue };
             if pins.find(file.fingerprint()).as_ref() == Some(&wanted) {
                 let material = file.open(keyholder).map_err(|_| {
@@ -302,7 +302,7 @@ pub(crate) fn fresh(
 ) -> Result<FreshKey, Trouble> {
     let contents = wrapping.wrap(material, keyholder)?;
     check_new(&contents, material, trusts_unopened, keyholder)?;
-    Readable::read(place.existing()).refuse_more(&contents, &place.directory)?;
+    Readable::of(&place).refuse_more(&contents, &place.directory)?;
     Ok(FreshKey { place, contents, audience: begun_for(wrapping), left_alone: None })
 }
 
@@ -341,7 +341,7 @@ impl LastSteps {
             && let Ok(place) = place.canonical()
         {
             let pin = Pin { audience: audience.clone(), place };
-            // With the earlier pin, a later run makes a key of its own, and says so.
+            // If this fails, the earlier pin stays: a later run makes its own key, and says so.
             let _ = pins.add(*fingerprint, &pin);
         }
         stay

@@ -26,6 +26,7 @@ pub(crate) struct FreshKey {
 
 /// A wrapped key that this run has written.
 pub(crate) struct WrittenKey {
+    place: KeyPlace,
     path: PathBuf,
     fingerprint: Fingerprint,
     is_first: bool,
@@ -44,7 +45,7 @@ impl FreshKey {
             let audience = self.audience.clone();
             pins.add(fingerprint, &Pin { audience, place })
         });
-        let Created { path, made, is_first } =
+        let Created { path, notice, is_first } =
             self.place.create(&self.contents).inspect_err(|_| {
                 pins.remove(fingerprint);
                 if made_directory {
@@ -52,8 +53,9 @@ impl FreshKey {
                     let _ = fs::remove_dir(&self.place.directory);
                 }
             })?;
-        let notices = [made.naming.notice(), pinned.err().map(|_| NO_PIN)];
-        Ok(WrittenKey { path, fingerprint, is_first, made_directory, notices })
+        let notices = [notice, pinned.err().map(|_| NO_PIN)];
+        let place = self.place.clone();
+        Ok(WrittenKey { place, path, fingerprint, is_first, made_directory, notices })
     }
 
     /// The bytes of its file.
@@ -66,15 +68,14 @@ impl FreshKey {
         &self,
         keyholder: &Keyholder<'_>,
     ) -> Result<Vec<KeyMaterial>, Trouble> {
-        let opened = open_all(self.place.existing(), keyholder)?;
+        let opened = open_all(&self.place, keyholder)?;
         Ok(opened.keys.into_iter().map(|key| key.material).collect())
     }
 
     /// Returns whether its place has wrapped keys that something may open.
     pub(super) fn has_earlier_keys(&self) -> bool {
-        let is_key =
-            |path: &PathBuf| KeyFile::read(path).is_ok_and(|file| file.recipients().is_some());
-        self.place.existing().iter().any(is_key)
+        let is_key = |file: KeyFile| file.recipients().is_some();
+        self.place.existing().iter().any(|path| self.place.read(path).is_ok_and(is_key))
     }
 
     /// Refuses to be another key in a place that has one.
@@ -100,6 +101,9 @@ impl FreshKey {
             let access = Access::WRITE_OK | Access::EXEC_OK;
             accessat(CWD, directory, access, AtFlags::EACCESS).map_err(io::Error::from)
         };
+        if self.place.is_in_store() {
+            return Ok(());
+        }
         let directory = &self.place.directory;
         if directory.exists() {
             let path = self.place.path(1);
@@ -111,6 +115,9 @@ impl FreshKey {
     }
 
     fn make_directory(&self) -> Result<bool, Trouble> {
+        if self.place.is_in_store() {
+            return Ok(false);
+        }
         let path = &self.place.directory;
         let failed = |cause| Trouble::File { action: "make", path: path.clone(), cause };
         match fs::DirBuilder::new().mode(0o700).create(path) {
@@ -154,6 +161,11 @@ impl WrittenKey {
         self.made_directory
     }
 
+    /// Returns whether it is in an object store.
+    pub(crate) fn is_in_store(&self) -> bool {
+        self.place.is_in_store()
+    }
+
     /// Returns whether it is the only key in its place.
     pub(crate) fn is_first(&self) -> bool {
         self.is_first
@@ -161,13 +173,18 @@ impl WrittenKey {
 
     /// Removes a key that this run has encrypted nothing with, unless another run uses it.
     pub(crate) fn remove(self) {
-        let Ok(file) = File::open(&self.path) else { return };
+        let pins = Pins::of_user();
+        let held = match self.place.is_in_store() {
+            true => pins.open_unused(self.fingerprint),
+            false => File::open(&self.path),
+        };
+        let Ok(file) = held else { return };
         if file.try_lock().is_err() {
             return;
         }
         // A key that can't be removed opens nothing, and does no harm.
-        if fs::remove_file(&self.path).is_ok() {
-            Pins::of_user().remove(self.fingerprint);
+        if self.place.remove(&self.path).is_ok() {
+            pins.remove(self.fingerprint);
         }
         if self.made_directory {
             let _ = self.path.parent().map(fs::remove_dir);

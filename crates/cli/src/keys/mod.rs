@@ -22,6 +22,7 @@ use evener::keys::{self, KeyFile, KeyFormat, KeyMaterial, PipeHead, Unlock};
 
 use crate::ends::{Head, Place};
 use crate::options::{Format, Identities, OpeningKeys, OpensslOptions, SealingKeys};
+use crate::stores::Stores;
 use crate::trouble::{Trouble, shown};
 
 pub(crate) use age::{AgeRewrapping, are_of_age, is_of_age};
@@ -203,7 +204,7 @@ pub(crate) fn opening(
     source: &Place,
     head: Option<&Head>,
     intent: Intent,
-    keyholder: &Keyholder<'_>,
+    (stores, keyholder): (&Stores, &Keyholder<'_>),
 ) -> Result<KeyRing, Trouble> {
     let context = options.context.as_deref();
     if options.format == Some(Format::Openssl) {
@@ -240,7 +241,10 @@ pub(crate) fn opening(
     } else if !options.identities.identity_files.is_empty() || keyholder.has_passphrase() {
         match source {
             Place::Pipe => Err(Trouble::usage(NO_PLACE)),
-            Place::Objects(_) => Err(Trouble::usage(NO_KEY_THERE)),
+            Place::Objects(address) => {
+                let places = KeyPlace::of_objects(stores, address)?;
+                wrapped::find_in_store(places, wanted, keyholder)
+            }
             Place::Path(path) => wrapped::find(path, wanted, keyholder),
         }
     } else {
@@ -305,9 +309,6 @@ fn refuse_without_openssl(options: &OpensslOptions) -> Result<(), Trouble> {
         None => Ok(()),
     }
 }
-
-const NO_KEY_THERE: &str = "--identity and --passphrase open age files (give --format age) and sealed \
-     trees in an object store; wrapped keys are not kept there: name a key file with --key";
 
 const NO_PLACE: &str = "--identity opens the wrapped key of files, and a pipe has none yet: give \
      --recipient, which writes a fresh one to its head, or --key KEYFILE";

@@ -20,6 +20,7 @@ use evener::keys::Fingerprint;
 use evener::sealed_trees::state_directory;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 
+use crate::objects::Address;
 use crate::trouble::shown;
 
 /// The directory of the pins, if the user has one.
@@ -71,20 +72,47 @@ impl Pins {
 
     /// Finds the pin of a wrapped key. Only a pin that this user alone can write to counts.
     pub(super) fn find(&self, fingerprint: Fingerprint) -> Option<Pin> {
-        let directory = self.open().ok()?;
-        // Opening a pipe there would wait for its writer.
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&directory, fingerprint.to_string(), flags, Mode::empty());
-        let file = file.ok()?;
-        if !is_own(&rustix::fs::fstat(&file).ok()?, FileType::RegularFile) {
-            return None;
-        }
         let mut text = Vec::new();
-        File::from(file).take(LONGEST).read_to_end(&mut text).ok()?;
+        self.open_pin(fingerprint).ok()?.take(LONGEST).read_to_end(&mut text).ok()?;
         Pin::parse(&text)
     }
 
-    /// Pins a wrapped key, also in the place of an earlier pin: at every moment it has one of the two.
+    /// Holds the pin of a wrapped key in an object store, where a run can't lock the key itself. It
+    /// marks the key as used, so the run that wrote the key does not remove it.
+    pub(super) fn hold(&self, fingerprint: Fingerprint) -> io::Result<File> {
+        let file = self.open_pin(fingerprint)?;
+        file.lock_shared()?;
+        rustix::fs::fchmod(&file, Mode::RUSR)?;
+        match rustix::fs::fstat(&file)?.st_nlink {
+            0 => Err(io::ErrorKind::NotFound.into()),
+            _ => Ok(file),
+        }
+    }
+
+    /// Opens and locks the pin of a wrapped key that no other run has [held](Pins::hold).
+    pub(super) fn open_unused(&self, fingerprint: Fingerprint) -> io::Result<File> {
+        let file = self.open_pin(fingerprint)?;
+        file.try_lock()?;
+        let mode = Mode::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
+        match mode.contains(Mode::WUSR) {
+            true => Ok(file),
+            false => Err(io::ErrorKind::ResourceBusy.into()),
+        }
+    }
+
+    /// Opens a pin that this user alone can write to.
+    fn open_pin(&self, fingerprint: Fingerprint) -> io::Result<File> {
+        let directory = self.open()?;
+        // Opening a pipe there would wait for its writer.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&directory, fingerprint.to_string(), flags, Mode::empty())?;
+        match is_own(&rustix::fs::fstat(&file)?, FileType::RegularFile) {
+            true => Ok(file.into()),
+            false => Err(io::ErrorKind::PermissionDenied.into()),
+        }
+    }
+
+    /// Pins a wrapped key. Replaces an earlier pin at once, so there is always one of the two.
     pub(super) fn add(&self, fingerprint: Fingerprint, pin: &Pin) -> io::Result<()> {
         if let Some(directory) = &self.0 {
             DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
@@ -130,7 +158,8 @@ impl Pin {
         let space = text.iter().position(|&byte| byte == b' ')?;
         let audience = std::str::from_utf8(&text[..space]).ok()?.to_owned();
         let place = PathBuf::from(OsStr::from_bytes(&text[space + 1..]));
-        place.is_absolute().then_some(Pin { audience, place })
+        let is_address = place.to_str().is_some_and(Address::is_meant);
+        (is_address || place.is_absolute()).then_some(Pin { audience, place })
     }
 }
 

@@ -1,46 +1,104 @@
 //! The places of wrapped keys: `evener-key.age`, `evener-key-2.age` and so on in a tree,
-//! `NAME.evener-key.age` beside a single file.
+//! `NAME.evener-key.age` beside a single file. In an object store they have the same names.
 
 use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use evener::keys::{self, KeyError, NewKeyFile};
+use evener::keys::{self, KeyError, KeyFile};
+use evener::place::{Fault, Metadata, Name, NewObject, Store as _};
 use evener::{is_wrapped_key_name, wrapped_key_name};
 
 use crate::ends::directory_of;
+use crate::objects::{Address, Objects};
+use crate::stores::{Stores, at, read_key};
+use crate::trouble::Trouble;
 
 /// A wrapped key that was written.
 pub(super) struct Created {
     pub(super) path: PathBuf,
-    pub(super) made: NewKeyFile,
+    /// What the user should know of how it was made.
+    pub(super) notice: Option<&'static str>,
     /// True if it is the only key in its place.
     pub(super) is_first: bool,
 }
 
-/// A directory, for the wrapped keys of a tree or of a single file in it.
+/// A directory or a prefix, for the wrapped keys of a tree or of a single file in it.
 #[derive(Clone)]
 pub(crate) struct KeyPlace {
     pub(super) directory: PathBuf,
     pub(super) file: Option<OsString>,
+    store: Option<KeyStore>,
+}
+
+/// An object store with wrapped keys.
+#[derive(Clone)]
+struct KeyStore {
+    objects: Objects,
+    /// Identifies the place.
+    identity: String,
+    /// The keys that existed at the beginning, with their lengths in bytes.
+    there: Vec<(PathBuf, u64)>,
 }
 
 impl KeyPlace {
     /// For a tree.
     pub(crate) fn in_tree(root: &Path) -> KeyPlace {
-        KeyPlace { directory: root.to_owned(), file: None }
+        KeyPlace { directory: root.to_owned(), file: None, store: None }
     }
 
     /// For a single encrypted file.
     pub(crate) fn beside(file: &Path) -> KeyPlace {
         let name = file.file_name().unwrap_or_default().to_owned();
-        KeyPlace { directory: directory_of(file).to_owned(), file: Some(name) }
+        KeyPlace { directory: directory_of(file).to_owned(), file: Some(name), store: None }
+    }
+
+    /// For the objects below a prefix, or for a single one, `file`, directly below it.
+    pub(crate) fn in_store(
+        stores: &Stores,
+        objects: Objects,
+        prefix: &Address,
+        file: Option<&str>,
+    ) -> Result<KeyPlace, Trouble> {
+        let (directory, file) = (PathBuf::from(prefix.to_string()), file.map(OsString::from));
+        let first = wrapped_key_name(file.as_deref(), 1);
+        let stem = first.to_str().and_then(|first| first.strip_suffix(".age")).unwrap_or_default();
+        let found = objects.beginning_with(stem).map_err(|fault| at(prefix, fault))?;
+        let names = found.iter().map(|entry| (entry.name.path(), entry.length.unwrap_or(0)));
+        let keys = names.filter(|(name, _)| is_wrapped_key_name(file.as_deref(), name.as_os_str()));
+        let mut there: Vec<_> = keys.map(|(name, length)| (directory.join(name), length)).collect();
+        there.sort_unstable_by_key(|(path, _)| (path.as_os_str().len(), path.clone()));
+        let identity = stores.name(&prefix.join(stem));
+        let store = Some(KeyStore { objects, identity, there });
+        Ok(KeyPlace { directory, file, store })
+    }
+
+    /// The places for the keys of an object and of its prefix, or of all objects below a prefix.
+    pub(crate) fn of_objects(stores: &Stores, address: &Address) -> Result<Vec<KeyPlace>, Trouble> {
+        let place = |prefix: &Address, file| {
+            KeyPlace::in_store(stores, stores.open_source(prefix)?, prefix, file)
+        };
+        if let Some((above, name)) = address.split_last() {
+            let there = stores.open_source(&above)?.look(&Name::found(name.into()));
+            if there.map_err(|fault| at(address, fault))?.is_some() {
+                return Ok(vec![place(&above, Some(name))?, place(&above, None)?]);
+            }
+        }
+        Ok(vec![place(address, None)?])
+    }
+
+    /// Returns whether it is in an object store.
+    pub(super) fn is_in_store(&self) -> bool {
+        self.store.is_some()
     }
 
     /// The wrapped keys that are there, in the order of their names; none if the directory does not
     /// exist or can't be read.
     pub(super) fn existing(&self) -> Vec<PathBuf> {
+        if let Some(store) = &self.store {
+            return store.there.iter().map(|(path, _)| path.clone()).collect();
+        }
         let Ok(entries) = fs::read_dir(&self.directory) else { return Vec::new() };
         let mut paths: Vec<_> = entries
             .flatten()
@@ -51,9 +109,41 @@ impl KeyPlace {
         paths
     }
 
+    /// The length in bytes of an existing key; 0 if it is unknown.
+    pub(super) fn length(&self, path: &Path) -> u64 {
+        match &self.store {
+            None => fs::metadata(path).map_or(0, |file| file.len()),
+            Some(store) => {
+                store.there.iter().find(|(there, _)| there == path).map_or(0, |(_, length)| *length)
+            }
+        }
+    }
+
+    /// Reads an existing key.
+    pub(super) fn read(&self, path: &Path) -> Result<KeyFile, KeyError> {
+        match &self.store {
+            None => KeyFile::read(path),
+            Some(store) => read_key(&store.objects, &name_of(path), path),
+        }
+    }
+
+    /// Removes a key.
+    pub(super) fn remove(&self, path: &Path) -> io::Result<()> {
+        match &self.store {
+            None => fs::remove_file(path),
+            Some(store) => {
+                let removed = store.objects.remove(&name_of(path));
+                removed.map_err(|fault| io::Error::other(fault.to_string()))
+            }
+        }
+    }
+
     /// Identifies this place: the absolute path of its first key, without symbolic links and
-    /// without the extension. The directory must exist.
+    /// without the extension. The directory must exist. In an object store, the address.
     pub(super) fn canonical(&self) -> io::Result<PathBuf> {
+        if let Some(store) = &self.store {
+            return Ok(store.identity.clone().into());
+        }
         let first = wrapped_key_name(self.file.as_deref(), 1);
         Ok(fs::canonicalize(&self.directory)?.join(first).with_extension(""))
     }
@@ -62,16 +152,45 @@ impl KeyPlace {
         self.directory.join(wrapped_key_name(self.file.as_deref(), number))
     }
 
-    /// Writes a wrapped key to disk, synced, under the first free name.
+    /// Writes a wrapped key to disk, synced, or to the store, under the first free name.
     pub(super) fn create(&self, contents: &[u8]) -> Result<Created, KeyError> {
+        let there = self.existing();
         let mut number = 1;
         loop {
             let path = self.path(number);
-            match keys::create(&path, contents) {
-                Ok(made) => return Ok(Created { path, made, is_first: number == 1 }),
+            if there.contains(&path) {
+                number += 1;
+                continue;
+            }
+            let created = match &self.store {
+                None => keys::create(&path, contents).map(|made| made.naming.notice()),
+                Some(store) => store.put(&path, contents).map(|()| None),
+            };
+            match created {
+                Ok(notice) => return Ok(Created { path, notice, is_first: number == 1 }),
                 Err(KeyError::Exists { .. }) => number += 1,
                 Err(error) => return Err(error),
             }
         }
     }
+}
+
+impl KeyStore {
+    fn put(&self, path: &Path, contents: &[u8]) -> Result<(), KeyError> {
+        let (name, metadata) = (name_of(path), Metadata::default());
+        let object = NewObject::new(&name, &metadata);
+        let put = self.objects.begin(&object).and_then(|draft| draft.publish(contents));
+        put.map_err(|fault| match fault {
+            Fault::Exists(_) => KeyError::Exists { path: path.to_owned() },
+            fault => {
+                let cause = io::Error::other(fault.to_string());
+                KeyError::Io { action: "make the key", path: path.to_owned(), cause }
+            }
+        })
+    }
+}
+
+/// The name of a key in its prefix.
+fn name_of(path: &Path) -> Name {
+    Name::found(path.file_name().unwrap_or_default().into())
 }

@@ -3,11 +3,11 @@
 //! Each key takes time to read and to try, and anybody who can write to the place can put more
 //! there. No run makes more than a later one tries.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use evener::keys::{KeyError, KeyFile};
 
+use super::place::KeyPlace;
 use crate::trouble::{Trouble, shown};
 
 /// The keys of a place that are tried.
@@ -20,13 +20,16 @@ pub(super) struct Readable {
 }
 
 impl Readable {
-    /// Reads keys, the shortest first, as long as there is room.
-    pub(super) fn read(paths: Vec<PathBuf>) -> Readable {
-        let mut sorted: Vec<_> = paths.into_iter().enumerate().collect();
+    /// Reads the keys of a place, the shortest first, as long as there is room.
+    pub(super) fn of(place: &KeyPlace) -> Readable {
+        // A file that is too long for a key gives an error that costs nothing.
+        let length = |path: &Path| Some(place.length(path)).filter(|it| *it <= LONGEST_KEY);
+        let length = |path: &Path| length(path).unwrap_or(0);
+        let mut sorted: Vec<_> = place.existing().into_iter().enumerate().collect();
         sorted.sort_by_cached_key(|(_, path)| length(path));
         let (mut room, mut keys, mut left_out) = (Room::default(), Vec::new(), 0);
         for (number, path) in sorted {
-            let file = (room.takes(length(&path), 0)).then(|| KeyFile::read(&path));
+            let file = (room.takes(length(&path), 0)).then(|| place.read(&path));
             let recipients = |file: &KeyFile| file.recipients().unwrap_or_default();
             match file {
                 Some(Ok(file)) if !room.takes(0, recipients(&file)) => left_out += 1,
@@ -75,12 +78,6 @@ impl Room {
         }
         fits
     }
-}
-
-/// The length of a key; 0 for a file that is too long for one, whose error costs nothing.
-fn length(path: &Path) -> u64 {
-    let length = fs::metadata(path).map_or(0, |file| file.len());
-    if length > LONGEST_KEY { 0 } else { length }
 }
 
 /// The limits, for messages.

@@ -18,7 +18,7 @@ use crate::hints;
 use crate::options::{Exposure, OpeningKeys, PassphraseOptions, Recipients, SealingKeys};
 use crate::signals::Signals;
 use crate::stores::{LONGEST_KEY, Stores};
-use crate::trouble::{Trouble, refused};
+use crate::trouble::{Trouble, refused, shown};
 
 /// The keys with which a sealed tree is written or read.
 pub(crate) struct TreeKeys {
@@ -213,7 +213,7 @@ fn of_generations(
     Ok(passphrase)
 }
 
-/// The wrapped key of a tree that was written last, and its path.
+/// The wrapped key that was written last in a tree, and its path.
 fn newest_wrapping(tree: &Path) -> Result<Option<(String, Vec<u8>)>, Trouble> {
     let entries = fs::read_dir(tree.join("keys")).into_iter().flatten().flatten();
     let time = |entry: &fs::DirEntry| -> Option<SystemTime> {
@@ -225,7 +225,7 @@ fn newest_wrapping(tree: &Path) -> Result<Option<(String, Vec<u8>)>, Trouble> {
     fs::File::open(&path)
         .and_then(|file| file.take(LONGEST_KEY).read_to_end(&mut wrapped))
         .map_err(|cause| Trouble::File { action: "read", path: path.clone(), cause })?;
-    Ok(Some((path.to_string_lossy().into_owned(), wrapped)))
+    Ok(Some((shown(&path).to_string(), wrapped)))
 }
 
 /// The key of a sealed tree.

@@ -73,7 +73,11 @@ pub(super) fn reuse_or_make(
         check_format(&material, wanted, &path)?;
         let said =
             Some(format!("encrypts with the key in {}, which you made before", shown(&path)));
-        let key = HeldKey { file: hold(&path)?, path, fingerprint };
+        let file = match place.is_in_store() {
+            true => hold_in_store(&path, fingerprint)?,
+            false => hold(&path)?,
+        };
+        let key = HeldKey { file, path, fingerprint };
         let wrapped = Some(Wrapped::Reused { key, others: found.others });
         return Ok(Chosen { material, wrapped, said });
     }
@@ -92,7 +96,7 @@ pub(super) fn reuse_or_make(
         (Some(wrapping), None, left_alone) => {
             let material = KeyMaterial::generate(wanted.unwrap_or_default())?;
             let contents = wrapping.wrap(&material, keyholder)?;
-            Readable::read(place.existing()).refuse_more(&contents, &place.directory)?;
+            Readable::of(&place).refuse_more(&contents, &place.directory)?;
             let said = left_alone.as_ref().map(|(path, why)| {
                 format!("makes a fresh key and leaves {} alone: {why}", shown(path))
             });
@@ -148,7 +152,7 @@ fn find_own(
     let mut with_passphrase = Vec::new();
     let mut pinned = Vec::new();
     let mut of_others = Vec::new();
-    for (path, file) in Readable::read(place.existing()).keys {
+    for (path, file) in Readable::of(place).keys {
         let pin = file.as_ref().ok().and_then(|file| pins.find(file.fingerprint()));
         let doubt = match pin {
             None => Some(Doubt::Unknown),
@@ -233,6 +237,59 @@ fn hold(path: &Path) -> Result<File, Trouble> {
     Ok(file)
 }
 
+/// Holds a wrapped key in an object store by its pin.
+fn hold_in_store(path: &Path, fingerprint: Fingerprint) -> Result<File, Trouble> {
+    let failed = |cause| Trouble::File { action: "hold", path: path.to_owned(), cause };
+    Pins::of_user().hold(fingerprint).map_err(failed)
+}
+
+/// Finds the keys that open the objects of a store. Tries the places in order.
+pub(super) fn find_in_store(
+    places: Vec<KeyPlace>,
+    wanted: Option<KeyFormat>,
+    keyholder: &Keyholder<'_>,
+) -> Result<Vec<KeyMaterial>, Trouble> {
+    let key = wrapped_key_name(None, 1);
+    let none = |place: &KeyPlace| {
+        Trouble::Usage(format!(
+            "no wrapped key ({}) in {}; name the key with --key, or give --format age for age files",
+            shown(Path::new(&key)),
+            shown(&place.directory)
+        ))
+    };
+    let last = places.last().map(none);
+    let refusal = match open_first(places, wanted, keyholder)? {
+        Ok(fitting) => return Ok(fitting),
+        Err(refusal) => refusal.map(Trouble::Key),
+    };
+    Err(refusal.or(last).unwrap_or_else(|| Trouble::usage("no place for wrapped keys")))
+}
+
+/// The keys of the first place that has fitting ones; if there is none, the reason why a key that
+/// should have opened did not.
+fn open_first(
+    places: impl IntoIterator<Item = KeyPlace>,
+    wanted: Option<KeyFormat>,
+    keyholder: &Keyholder<'_>,
+) -> Result<Result<Vec<KeyMaterial>, Option<KeyError>>, Trouble> {
+    let mut refusal = None;
+    for place in places {
+        if !place.is_in_store() {
+            keyholder.note_found(&place.existing());
+        }
+        let opened = open_all(&place, keyholder)?;
+        let materials = opened.keys.into_iter().map(|key| key.material);
+        let is_fitting =
+            |material: &KeyMaterial| wanted.is_none_or(|wanted| wanted == material.format());
+        let fitting: Vec<_> = materials.filter(is_fitting).collect();
+        if !fitting.is_empty() {
+            return Ok(Ok(fitting));
+        }
+        refusal = refusal.or(opened.refusal).or(opened.passed_over);
+    }
+    Ok(Err(refusal))
+}
+
 /// Finds the keys that open a file or a tree: those beside the file, or else those of the tree
 /// itself or of the file's directory. Keys further up are ignored: somebody other than SRC's author
 /// may be able to write there.
@@ -247,22 +304,11 @@ pub(super) fn find(
         true => (None, source),
         false => (Some(KeyPlace::beside(source)), directory_of(source)),
     };
-    let mut refusal = None;
-    for place in beside.into_iter().chain([KeyPlace::in_tree(tree)]) {
-        let existing = place.existing();
-        keyholder.note_found(&existing);
-        let opened = open_all(existing, keyholder)?;
-        let fitting: Vec<_> = opened
-            .keys
-            .into_iter()
-            .map(|key| key.material)
-            .filter(|material| wanted.is_none_or(|wanted| wanted == material.format()))
-            .collect();
-        if !fitting.is_empty() {
-            return Ok(fitting);
-        }
-        refusal = refusal.or(opened.refusal).or(opened.passed_over);
-    }
+    let places = beside.into_iter().chain([KeyPlace::in_tree(tree)]);
+    let refusal = match open_first(places, wanted, keyholder)? {
+        Ok(fitting) => return Ok(fitting),
+        Err(refusal) => refusal,
+    };
     if let Some(error @ KeyError::Malformed { reason: MalformedKey::NoKeyInAge, .. }) = &refusal {
         return Err(Trouble::Usage(format!("{error}; if all are files of age, give --format age")));
     }
@@ -318,11 +364,11 @@ pub(crate) struct OpenKey {
     pub(super) material: KeyMaterial,
 }
 
-pub(super) fn open_all(paths: Vec<PathBuf>, keyholder: &Keyholder<'_>) -> Result<Opened, Trouble> {
+pub(super) fn open_all(place: &KeyPlace, keyholder: &Keyholder<'_>) -> Result<Opened, Trouble> {
     let mut opened = Opened::default();
     let mut seen = HashSet::new();
     let (mut tried, mut refused) = (0, 0);
-    let readable = Readable::read(paths);
+    let readable = Readable::of(place);
     if readable.left_out > 0 {
         complain(&format_args!(
             "the {} longest wrapped keys were not tried: {LIMITS} (name one with --key)",

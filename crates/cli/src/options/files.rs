@@ -197,7 +197,7 @@ pub(crate) struct Writing {
     /// With --update: compare only size and time, not the ctime
     ///
     /// Creating a hard link, as `cp -al` does, also changes the ctime. An update always ignores it
-    /// if the file system of DST keeps none (sshfs, exFAT), and says so
+    /// if DST shows none (sshfs, exFAT, or files decrypted from an object store), and says so
     #[arg(long, help_heading = "Outputs")]
     ignore_ctime: bool,
     /// With --update of an encrypted tree: delete outputs whose source is gone
@@ -265,6 +265,9 @@ impl Writing {
     pub(crate) fn apply(self, options: &mut Options) {
         options.transfer.resume = self.resume;
         options.transfer.overwrite = self.overwrite;
+        options.transfer.update = self.update;
+        options.transfer.ignore_ctime = self.ignore_ctime;
+        options.transfer.dry_run = self.dry_run;
         options.transfer.durable = self.durable;
         options.stream.overwrite = self.overwrite;
         options.stream.durable = self.durable;
@@ -349,12 +352,10 @@ impl Writing {
 
     /// Refuses options that do not go with an object store.
     pub(crate) fn check_objects(&self) -> Result<(), Trouble> {
-        let instead = "; --resume goes by size and time, and --sealed stores what has changed";
-        refuse_first(&[(self.update, "--update is for directories")], instead)?;
         let given = [
+            (self.delete, "--delete removes outputs from directories only"),
             (self.remove_source, "--remove-source reads outputs back before they have names"),
             (self.sparse, "--sparse makes holes in files of directories"),
-            (self.dry_run, "--dry-run is for directories"),
         ];
         refuse_first(&given, ", and one place is an object store; leave it out")
     }

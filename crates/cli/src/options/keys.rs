@@ -127,6 +127,12 @@ fn that_read_stdin<'o>(
 }
 
 impl SealingKeys {
+    /// Returns whether the key may be wrapped, and kept beside the outputs.
+    pub(crate) fn may_wrap(&self) -> bool {
+        let names_a_key = self.key.is_some() || self.origins.key_command.is_some();
+        !names_a_key && !matches!(self.format, Some(Format::Age | Format::Openssl))
+    }
+
     /// Adds the key file that the environment names, if no option gives a key.
     pub(crate) fn complete(&mut self) -> Result<(), Trouble> {
         if self.key.is_none()

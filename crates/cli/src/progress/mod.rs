@@ -146,7 +146,7 @@ impl Progress {
     }
 }
 
-/// Shows the progress of work that has no plan, on the terminal alone.
+/// Shows the progress of work without a plan, only on the terminal.
 pub(crate) fn with_bar<T>(control: &Arc<Control>, is_wanted: bool, work: impl FnOnce() -> T) -> T {
     if !is_wanted || !bar::has_room() {
         return work();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use evener::sealed_trees::{GenerationInfo, SealedOptions};
 use evener::{Evener, Failure};
 
-use super::{find, is_sealed_in, open};
+use super::{find, is_sealed_in, open, retain};
 use crate::options::{Choosing, OpeningKeys, Part, TreeOptions, TrustOptions};
 use crate::signals::Signals;
 use crate::stores::{AnyPlace, Stores};
@@ -75,6 +75,16 @@ impl Tree {
     /// When an object store can't be opened.
     pub(crate) fn place(&self) -> Result<AnyPlace, Trouble> {
         self.stores.place(&self.path, &self.evener)
+    }
+
+    /// If new files are locked, also locks those that the newest generation needs, all roots and
+    /// all wrapped keys. If this `opens` no generation, it locks the marker, roots and keys alone.
+    ///
+    /// # Errors
+    /// When the tree can't be read, or the store refuses a lock.
+    pub(crate) fn retain(&self, opens: bool) -> Result<(), Trouble> {
+        let Some(tree) = Stores::address(self.path.as_os_str())? else { return Ok(()) };
+        Ok(retain(&self.stores, &tree, opens.then_some((&self.evener, &self.sealed)))?)
     }
 
     /// Takes only a part of the tree.

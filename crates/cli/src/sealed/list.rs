@@ -82,7 +82,7 @@ pub(crate) fn generations(tree: &Tree, json: bool) -> Result<Ending, Trouble> {
         {
             tree.tell_of(newest);
         }
-        // Keys of removed generations are needed no more.
+        // Keys of removed generations are no longer needed.
         if let (Err(error), true) = (&info, is_whole) {
             let path = tree.path.join(format!("tree/{number:019}"));
             failures.push(Failure { path, error: error.clone() });

@@ -9,22 +9,26 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use evener::keys::signing::UserKey;
+use evener::place::Fault;
 use evener::sealed_trees::{
-    SealedOptions, Signer, refuse_gone, refuse_gone_at, remembered, state_directory,
+    Sealed, SealedOptions, Signer, lasting_files, refuse_gone, refuse_gone_at, remembered,
+    state_directory,
 };
 use evener::{
     Evener, Failure, FileError, Key, KeyRing, Operation, OperationError, Options, Report,
+    SealedTree,
 };
 
 use crate::ends::{Ends, Place, directory_of};
 use crate::keys::{AtTerminal, Keyholder, TreeKeys, opening_tree};
+use crate::objects::Address;
 use crate::options::{
     Choosing, EngineOptions, Generations, OpeningKeys, Part, Telling, TrustOptions,
 };
 use crate::plan::{Plan, warnings};
 use crate::route::Route;
 use crate::signals::Signals;
-use crate::stores::{AnyPlace, Stores};
+use crate::stores::{AnyPlace, Stores, at};
 use crate::terminal::Terminal;
 use crate::trouble::{Trouble, complain, refused, shown};
 
@@ -61,9 +65,9 @@ pub(crate) fn is_sealed_in(stores: &Stores, typed: &OsStr) -> Result<bool, Troub
     }
 }
 
-/// Returns whether a path or an address leads to a sealed tree. One that this machine has seen there, or
-/// in a directory above a path, and that is gone, is refused, or accepted as gone; the option for that
-/// is then used up.
+/// Returns whether a path or an address leads to a sealed tree. If this machine has seen a tree
+/// there, or in a directory above a path, and it is gone, this is an error, unless --allow-rollback
+/// accepts it; the option is then used up.
 pub(crate) fn find(
     stores: &Stores,
     typed: &OsStr,
@@ -164,15 +168,16 @@ pub(crate) fn process(
     work: &Work,
 ) -> Result<Report, Failure> {
     let Work { options: sealed, kind } = work;
-    let place = |place: &Place| {
+    let place = |place: &Place, is_written| {
         Ok(match place {
             Place::Path(path) => AnyPlace::local(evener, path),
             Place::Pipe => AnyPlace::local(evener, Path::new("-")),
-            Place::Objects(address) => AnyPlace::Objects(stores.open(address)?),
+            Place::Objects(address) if is_written => AnyPlace::Objects(stores.open(address)?),
+            Place::Objects(address) => AnyPlace::Objects(stores.open_source(address)?),
         })
     };
-    let source = place(&ends.source)?;
-    let target = ends.target.as_ref().map(place).transpose()?;
+    let source = place(&ends.source, matches!(kind, Kind::Rekey(_)))?;
+    let target = ends.target.as_ref().map(|target| place(target, true)).transpose()?;
     let done = match (kind, &target) {
         (Kind::Quick, _) => evener.verify_tree_quickly(&source, sealed).map(|(report, _)| report),
         (Kind::Sample(files), _) => {
@@ -199,7 +204,17 @@ pub(crate) fn process(
         }
         failure
     };
-    match done.or_else(OperationError::into_report).map_err(of_tree) {
+    let done = done.or_else(OperationError::into_report).map_err(of_tree).map(|mut report| {
+        let written = ends.target.as_ref().unwrap_or(&ends.source);
+        if let (Operation::Encrypt, Place::Objects(tree)) = (operation, written)
+            && has_earlier(&report)
+        {
+            let opening = (!matches!(kind, Kind::Rekey(_))).then_some((evener, sealed));
+            report.failures.extend(retain(stores, tree, opening).err());
+        }
+        report
+    });
+    match done {
         // It was stopped while it read the root.
         Err(Failure { error: FileError::Interrupted, .. }) => {
             let mut report = Report::default();
@@ -209,6 +224,35 @@ pub(crate) fn process(
         }
         done => done,
     }
+}
+
+/// Returns whether a generation stands on earlier ones.
+fn has_earlier(report: &Report) -> bool {
+    let is_later = |made: &Sealed| made.generation > 1 || !made.is_new;
+    let is_done = !report.dry_run && !report.interrupted;
+    is_done && matches!(&report.sealed, Some(SealedTree::Made(made)) if is_later(made))
+}
+
+/// If new files are locked, also locks the marker, the roots and the wrapped keys of a tree, and
+/// what else its newest generation needs, if `opening` opens that.
+fn retain(
+    stores: &Stores,
+    tree: &Address,
+    opening: Option<(&Evener, &SealedOptions)>,
+) -> Result<(), Failure> {
+    if !stores.retains() {
+        return Ok(());
+    }
+    let objects = stores.open(tree)?;
+    let needed = match opening {
+        Some((evener, sealed)) => evener.files_of_tree(&objects, sealed)?,
+        None => lasting_files(&objects)
+            .map_err(|error| Failure { path: tree.to_string().into(), error })?,
+    };
+    objects.retain(&needed).map_err(|fault| {
+        let reason = format!("could not lock all files of earlier runs until that time: {fault}");
+        at(tree, Fault::Failed(reason))
+    })
 }
 
 /// What the options say of a sealed tree that is read.

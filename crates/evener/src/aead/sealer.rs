@@ -78,8 +78,7 @@ impl Sealer<'_> {
 }
 
 impl Aead {
-    /// Encrypts a batch of messages with as many nonces, which it asks for once all lengths are
-    /// right.
+    /// Encrypts a batch of messages. Asks for the nonces only when all lengths are right.
     pub(crate) fn seal_batch(
         &self,
         batch: &mut [Sealing<'_>],

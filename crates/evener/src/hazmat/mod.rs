@@ -46,8 +46,8 @@ pub fn nonce(bytes: [u8; Nonce::LENGTH]) -> Nonce {
     Nonce::of(bytes)
 }
 
-/// Seals a batch of messages with [nonces](nonce()) of the caller's, one for each, as
-/// [`Sealer::seal_batch`](crate::Sealer::seal_batch) does with those of a sequence.
+/// Seals a batch of messages with the caller's [nonces](nonce()), one for each, as
+/// [`Sealer::seal_batch`](crate::Sealer::seal_batch) does with nonces of a sequence.
 ///
 /// ```
 /// use evener::hazmat::{nonce, seal_batch};
@@ -64,7 +64,8 @@ pub fn nonce(bytes: [u8; Nonce::LENGTH]) -> Nonce {
 /// ```
 ///
 /// # Errors
-/// As there; too few nonces are an exhausted sequence.
+/// As [`Sealer::seal_batch`](crate::Sealer::seal_batch). With too few nonces, the error is that of
+/// an exhausted sequence.
 pub fn seal_batch(
     aead: &Aead,
     nonces: Vec<Nonce>,

@@ -14,7 +14,7 @@ use std::thread;
 pub struct Request {
     /// How many came before it, of all kinds.
     pub number: u64,
-    /// How many are being answered, with this one.
+    /// The number of requests being answered, including this one.
     pub in_flight: usize,
     pub method: String,
     /// The path and the query.
@@ -52,7 +52,7 @@ impl Request {
     }
 }
 
-/// True for the first so many of each kind of request.
+/// True for the first `times` requests of each kind.
 pub fn at_first(times: u32) -> impl Fn(&Request) -> bool {
     let seen: Mutex<HashMap<String, u32>> = Mutex::default();
     move |request| {
@@ -69,9 +69,9 @@ pub enum Act {
     Pass,
     /// Answers itself, with this status.
     Answer(u16),
-    /// Answers itself that the request's time is not the store's.
+    /// Answers, in place of the store, that the request's time differs from the store's.
     Skewed,
-    /// Answers itself with 503, and asks for a pause of a second.
+    /// Answers 503 in place of the store, and asks for a pause of a second.
     AskLater,
     /// Ends the connection, and the server hears nothing.
     Reset,
@@ -79,17 +79,21 @@ pub enum Act {
     LoseAnswer,
     /// Half of the answer's body comes.
     Cut,
-    /// No answer comes, and the connection stays.
+    /// Sends no answer, and keeps the connection.
     Stall,
-    /// Half of the answer's body comes, and the connection stays.
+    /// Sends half of the answer's body, and keeps the connection.
     StallHalfway,
     /// The answer names another ETag.
     OtherEtag,
+    /// The answer's time is in the year 2100.
+    Later,
 }
 
-/// What Amazon answers to a request of another time.
+/// Amazon's answer to a request whose time differs.
 const SKEWED: &str = "<Error><Code>RequestTimeTooSkewed</Code><Message>The difference between the \
      request time and the current time is too large.</Message></Error>";
+
+const LATER: &str = "Fri, 01 Jan 2100 00:00:00 GMT";
 
 /// The salts of uploads.
 type Salts = HashMap<String, Vec<u8>>;
@@ -201,6 +205,11 @@ impl State {
                     if let Some(at) = head.find("etag: \"") {
                         answer[at + 7] = if answer[at + 7] == b'x' { b'y' } else { b'x' };
                     }
+                }
+                Act::Later => {
+                    let head = String::from_utf8_lossy(&answer[..body]).to_ascii_lowercase();
+                    let at = head.find("date: ").expect("an answer has a date") + 6;
+                    answer.splice(at..at + LATER.len(), LATER.bytes());
                 }
                 _ => {}
             }

@@ -25,9 +25,40 @@ impl Server {
         fs::create_dir(home.path().join("bucket")).unwrap();
         let mut command = Command::new(program);
         command.env("ROOT_ACCESS_KEY", "key").env("ROOT_SECRET_KEY", "secret");
-        command.args(["--port", &format!("127.0.0.1:{port}"), "--quiet", "posix"]);
-        command.arg(home.path());
+        command.args(["--port", &format!("127.0.0.1:{port}"), "--quiet", "--access-log"]);
+        command.arg(home.path().join("requests")).arg("posix").arg(home.path());
         Some(Server::start(command, home, port, "s3"))
+    }
+
+    /// An S3 server that also has a bucket with object lock, `locked`.
+    pub fn s3_with_lock() -> Option<Server> {
+        let program = installed("bin/versitygw")?;
+        let (home, port) = (tempfile::tempdir().unwrap(), free_port());
+        for directory in ["buckets", "versions"] {
+            fs::create_dir(home.path().join(directory)).unwrap();
+        }
+        let mut command = Command::new(program);
+        command.env("ROOT_ACCESS_KEY", "key").env("ROOT_SECRET_KEY", "secret");
+        command.args(["--port", &format!("127.0.0.1:{port}"), "--quiet", "posix"]);
+        command.arg("--versioning-dir").arg(home.path().join("versions"));
+        command.arg(home.path().join("buckets"));
+        let server = Server::start(command, home, port, "s3");
+        let lock = ["-X", "PUT", "-H", "x-amz-bucket-object-lock-enabled: true"];
+        server.ask_s3(&lock, "locked");
+        Some(server)
+    }
+
+    /// Asks an S3 server, and returns the head and body of its answer.
+    pub fn ask_s3(&self, arguments: &[&str], path: &str) -> String {
+        let asked = Command::new("curl")
+            .args(["-sSi", "--aws-sigv4", "aws:amz:us-east-1:s3", "--user", "key:secret"])
+            .args(["-H", "x-amz-content-sha256: UNSIGNED-PAYLOAD"])
+            .args(arguments)
+            .arg(format!("http://127.0.0.1:{}/{path}", self.port))
+            .output()
+            .unwrap();
+        assert!(asked.status.success(), "{asked:?} {}", self.log());
+        String::from_utf8_lossy(&asked.stdout).into_owned()
     }
 
     /// A server of Google's protocol.
@@ -91,6 +122,20 @@ impl Server {
             thread::sleep(Duration::from_millis(20));
         }
         server
+    }
+
+    /// The keys of objects that an S3 server was asked to write since the last call, in one request
+    /// or as an upload. Leaves out probe objects.
+    pub fn written(&self) -> Vec<String> {
+        let path = self.home.path().join("requests");
+        let requests = fs::read_to_string(&path).unwrap();
+        File::options().write(true).truncate(true).open(path).unwrap();
+        let key = |line: &str| {
+            let mut words = line.split(' ').skip_while(|word| !word.starts_with("s3_"));
+            let is_begun = matches!(words.next()?, "s3_PutObject" | "s3_CreateMultipartUpload");
+            words.next().filter(|key| is_begun && !key.contains(".evener-")).map(str::to_owned)
+        };
+        requests.lines().filter_map(key).collect()
     }
 
     pub fn log(&self) -> String {

@@ -300,7 +300,7 @@ impl Writer<'_> {
     }
 }
 
-/// The error of a run that wrote as much as it could.
+/// Adds to the error of a full or read-only place that no generation was made.
 fn not_yet(error: FileError) -> FileError {
     match error {
         FileError::Place(Fault::Closed(reason)) => {
@@ -311,7 +311,7 @@ fn not_yet(error: FileError) -> FileError {
 }
 
 const QUEUED_TASKS: usize = 64;
-const NOT_YET: &str = "no generation was made; when that is repaired, run it again to go on";
+const NOT_YET: &str = "no generation was made; repair this, then run it again to go on";
 const NO_GENERATION: &str = "no generation was made, and the tree keeps its key, because files failed; run it \
                              again to go on. If one is damaged, first seal it from its source (encrypt \
                              --sealed --checksum), or remove it from there and seal the rest";

@@ -22,7 +22,7 @@ pub(super) struct SealedBlob {
     in_order: Option<InOrder>,
 }
 
-/// The hash of a file of which parts are read, for a reader that reads all of it in order.
+/// The hash of a file that is read in parts: it is checked if a reader reads all of them in order.
 struct InOrder {
     expected: [u8; 32],
     read: Mutex<Prefix>,
@@ -55,7 +55,7 @@ impl Prefix {
             self.hash.update(&self.header);
             self.length = at;
         } else if at < self.length {
-            // The same bytes may be others now.
+            // These bytes may have changed since they were read first.
             *self = Prefix::default();
         }
         if at != self.length {
@@ -115,8 +115,7 @@ impl SealedBlob {
         self
     }
 
-    /// The same file, which will be read whole after its first bytes, so that its hash is known at
-    /// the end.
+    /// The same file, which will be read whole after its first bytes. Its hash is known at the end.
     pub(super) fn read_whole(mut self, first: &[u8]) -> SealedBlob {
         self.whole = self.content.hash.map(|expected| Whole {
             expected,
@@ -220,6 +219,10 @@ impl Blob for SealedBlob {
         self.note(buffer, at);
         self.check_bytes(buffer, at)?;
         self.check_order(buffer, at)
+    }
+
+    fn will_read_all(&self) {
+        self.blob.will_read_all();
     }
 
     fn check(&self) -> Result<(), Fault> {

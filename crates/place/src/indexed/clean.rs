@@ -304,7 +304,7 @@ impl Cleaning<'_> {
     }
 }
 
-/// Removes files that killed runs have left unfinished.
+/// Removes the unfinished files of killed runs.
 fn sweep(depot: &Depot<'_>) -> Result<(), FileError> {
     ["", "tree", "keys", "writers"].into_iter().try_for_each(|it| depot.sweep(it))?;
     directories_of_data().try_for_each(|directory| depot.sweep(&directory))

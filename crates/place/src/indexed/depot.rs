@@ -88,13 +88,7 @@ impl<'a> Depot<'a> {
         let store = self.store()?;
         let (name, metadata) = (name(path)?, Metadata::default());
         let longest = bytes.len() as u64;
-        let object = NewObject {
-            name: &name,
-            metadata: &metadata,
-            replaces: false,
-            is_plain: false,
-            longest,
-        };
+        let object = NewObject { longest, ..NewObject::new(&name, &metadata) };
         let part = store.abilities().part();
         let mut draft = Assembly::new(store.begin(&object)?, part, longest)?;
         draft.write_at(bytes, 0)?;
@@ -110,7 +104,7 @@ impl<'a> Depot<'a> {
         Ok(self.origin.list(&directory_name(directory)?)?)
     }
 
-    /// Removes what runs that were killed have left unfinished in a directory. Those at work hold
+    /// Removes the unfinished files of killed runs from a directory. Running ones hold locks on
     /// theirs.
     pub(super) fn sweep(&self, directory: &str) -> Result<(), FileError> {
         let Some(tree) = self.store()?.tree() else { return Ok(()) };
@@ -120,14 +114,7 @@ impl<'a> Depot<'a> {
         };
         if self.list(directory)?.iter().any(is_unfinished) {
             let (name, metadata) = (directory_name(directory)?, Metadata::default());
-            let directory = NewObject {
-                name: &name,
-                metadata: &metadata,
-                replaces: false,
-                is_plain: false,
-                longest: 0,
-            };
-            tree.make_directory(&directory)?;
+            tree.make_directory(&NewObject::new(&name, &metadata))?;
         }
         Ok(())
     }
@@ -171,7 +158,7 @@ pub(super) fn name_of(file: StorageName) -> Name {
     Name::found(file.path().into())
 }
 
-/// The bytes that are read at once to hash a file.
+/// The number of bytes to read at once while hashing a file.
 const READ_AT_ONCE: usize = 1 << 20;
 
 pub(super) fn refused(reason: impl Into<String>) -> FileError {

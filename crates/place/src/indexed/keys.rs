@@ -20,12 +20,12 @@ pub struct Keychain {
     pub keys: Vec<Key>,
     /// Opens the wrapped keys of the tree.
     pub unlock: Arc<dyn Unlock + Send + Sync>,
-    /// The wrapped keys that were opened.
+    /// The keys that were unwrapped so far.
     pub opened: Opened,
 }
 
-/// Keys by the SHA-256 of their wrapped form. A passphrase takes a second for each, and a plugin may
-/// ask a person. Clones share them.
+/// Unwrapped keys, by the SHA-256 of their wrapped form: unwrapping takes a second with a
+/// passphrase, and a plugin may ask the user. Clones share the keys.
 #[derive(Clone, Default)]
 pub struct Opened(Arc<Mutex<HashMap<[u8; 32], KeyMaterial>>>);
 
@@ -42,7 +42,7 @@ impl fmt::Debug for Keychain {
 }
 
 impl Keychain {
-    /// Opens the wrapped key in a file's bytes, once for the same bytes.
+    /// Opens the wrapped key in a file's bytes. Opens the same bytes only once.
     ///
     /// # Errors
     /// When nothing opens it; the error names `path`.

@@ -75,8 +75,8 @@ impl Writer<'_> {
         Ok(Own { keys, wrapped, is_published: Mutex::default() })
     }
 
-    /// The key of this machine's last generation, if that is to be used again. Nothing but the notes
-    /// of this machine says that it made a key.
+    /// The key of this machine's last generation, if the options reuse it. Only this machine's
+    /// notes prove that it made the key.
     fn kept_key(&self, keys: &Keys<'_>, base: &Base) -> Result<Option<TreeKeys>, FileError> {
         let keeps = self.sealed.keeps_key && self.new_key.is_none();
         let Some(made) = base.key.as_ref().filter(|_| keeps) else { return Ok(None) };

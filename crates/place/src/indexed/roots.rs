@@ -125,7 +125,7 @@ impl Roots<'_> {
         bytes.ok_or_else(|| refused(format!("`{path}` is missing")))
     }
 
-    /// The SHA-256 of a file in `tree/`, which may be no root, and of any length.
+    /// The SHA-256 of a file in `tree/`, which need not be a root and may have any length.
     pub(super) fn digest(&self, number: u64) -> Result<[u8; 32], FileError> {
         let path = root_path(number);
         self.depot.digest(&path)?.ok_or_else(|| refused(format!("`{path}` is missing")))

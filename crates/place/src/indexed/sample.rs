@@ -49,8 +49,8 @@ pub fn verify_sample(
     Ok((report.into_result()?, info))
 }
 
-/// Chooses files, each with the same chance (Vitter's algorithm R). Returns them with their encrypted
-/// lengths in bytes, and the number of all.
+/// Chooses files, each with the same chance (Vitter's algorithm R). Returns their encrypted lengths
+/// in bytes, and the number of all files.
 fn choose(
     snapshot: &Snapshot<'_>,
     selection: &Selection,

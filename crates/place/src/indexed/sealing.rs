@@ -244,6 +244,9 @@ impl Objects for Sealing<'_> {
                 return Ok(Opened::Finished);
             }
         }
+        if length > room_for {
+            source.0.will_read_all();
+        }
         let padded = self.padding.map_or(length, |padding| padding.length(length));
         Ok(Opened::Blob(Padded { source, length: padded }, read))
     }
@@ -254,13 +257,7 @@ impl Objects for Sealing<'_> {
         let geometry = self.keys.primary().geometry();
         let longest = Layout::for_plaintext(&geometry, source.length)?.sealed_length();
         let (place, metadata) = (name_of(name), Metadata::default());
-        let object = NewObject {
-            name: &place,
-            metadata: &metadata,
-            replaces: false,
-            is_plain: false,
-            longest,
-        };
+        let object = NewObject { longest, ..NewObject::new(&place, &metadata) };
         let part = self.store.abilities().part();
         let assembly = Assembly::new(self.store.begin(&object)?, part, longest)?;
         let captured = Captured { assembly, end: 0, tag: [0; 16] };
@@ -332,7 +329,7 @@ impl Objects for Sealing<'_> {
         // Its entry stays as it was.
         self.assembler.fail(item.slot, &item.path, item.before.as_deref().cloned());
         match error {
-            // The same would be told of every other file.
+            // Every other file would fail in the same way.
             FileError::Place(Fault::Closed(_)) => self.assembler.give_up(error),
             error => self.record.failed_file(item.entry.name.path(), error),
         }

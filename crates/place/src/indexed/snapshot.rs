@@ -51,7 +51,7 @@ impl From<Damage> for FileError {
 /// One entry with its directory.
 pub(super) type Line = (Arc<[u8]>, Entry);
 
-/// The numbers of an index, as a root says them.
+/// The numbers of entries and bytes in an index, which its root records.
 #[derive(Default)]
 struct Total {
     entries: u64,
@@ -75,8 +75,8 @@ impl Snapshot<'_> {
         Parts { snapshot: self, nodes, blocks, wanted, without: None }
     }
 
-    /// The entries that may be wanted, and others of the same blocks. Of a whole index, the numbers
-    /// in the root are compared with it at the end.
+    /// The entries that may be wanted, and others of the same blocks. After a whole index, compares
+    /// its numbers with those in the root.
     pub(super) fn lines(&self, wanted: Wanted) -> impl Iterator<Item = Result<Line, Damage>> {
         let mut total = wanted.is_everything().then(Total::default);
         let mut lines = self.parts(wanted).flat_map(|part| match part {
@@ -89,7 +89,7 @@ impl Snapshot<'_> {
                 total.iter_mut().for_each(|total| total.add(&line.1));
                 Some(Ok(line))
             }
-            // Nobody knows what a part that can't be read holds.
+            // The entries of an unreadable part can't be counted.
             Some(Err(damage)) => {
                 total = None;
                 Some(Err(damage))
@@ -98,7 +98,7 @@ impl Snapshot<'_> {
         })
     }
 
-    /// The damage of a root that says other numbers than its index has.
+    /// The damage, if the numbers in the root are not those of the index.
     fn compare(&self, total: Total) -> Option<Damage> {
         let Body { entries, bytes, .. } = self.generation.body;
         let Total { entries: found, bytes: found_bytes } = total;

@@ -1,4 +1,4 @@
-//! The total of an operation on a generation, which its progress shows.
+//! The total of an operation on a generation, for its progress.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -11,8 +11,8 @@ use super::reader::wanted;
 use super::snapshot::Snapshot;
 use crate::{Control, Selection};
 
-/// Does some work, and meanwhile adds up the selected files on a thread beside it, if somebody asks for
-/// the total. `length` is what an entry adds in bytes; `None` if the work does not count it.
+/// Does some work. If somebody asks for the total, another thread adds up the selected files
+/// meanwhile. `length` returns an entry's share in bytes; `None` if the work does not count it.
 pub(super) fn beside<T>(
     snapshot: &Snapshot<'_>,
     selection: &Selection,
@@ -30,7 +30,7 @@ pub(super) fn beside<T>(
     })
 }
 
-/// The bytes that are read of an entry.
+/// The number of encrypted bytes to read for an entry.
 pub(super) fn stored(kind: &Kind) -> Option<u64> {
     match kind {
         Kind::File(content) => Some(content.length),
@@ -39,7 +39,7 @@ pub(super) fn stored(kind: &Kind) -> Option<u64> {
     }
 }
 
-/// The bytes of an entry that is looked at once, whatever its names.
+/// The encrypted length of an entry. Further names of a file do not count.
 pub(super) fn looked_at(kind: &Kind) -> Option<u64> {
     match kind {
         Kind::File(content) => Some(content.length),
@@ -47,7 +47,7 @@ pub(super) fn looked_at(kind: &Kind) -> Option<u64> {
     }
 }
 
-/// The bytes of an entry's plaintext.
+/// The length of an entry's plaintext in bytes.
 pub(super) fn plain(kind: &Kind) -> Option<u64> {
     match kind {
         Kind::File(content) => Some(content.size),
@@ -56,7 +56,7 @@ pub(super) fn plain(kind: &Kind) -> Option<u64> {
     }
 }
 
-/// Of a damaged index there is no total.
+/// Adds up the selected files, unless the index is damaged.
 fn add_up(
     snapshot: &Snapshot<'_>,
     selection: &Selection,

@@ -29,7 +29,7 @@ impl Wanted {
         wanted
     }
 
-    /// Returns whether it is the whole index.
+    /// Returns whether the whole index is wanted.
     pub(super) fn is_everything(&self) -> bool {
         self.subtrees.is_empty()
     }

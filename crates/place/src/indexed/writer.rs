@@ -45,8 +45,9 @@ pub struct SealedOptions {
     /// A word that stands for those for whom [`SealedOptions::wrap`] wraps. Writers note it in their
     /// state, and refuse another one: its recipients could not read unchanged files.
     pub audience: Option<String>,
-    /// Use the key of this machine's last generation again if [`SealedOptions::keychain`] opens it,
-    /// instead of a fresh one: readers derive one key from a passphrase, not one for each generation.
+    /// Reuse the key of this machine's last generation, instead of a fresh one, if
+    /// [`SealedOptions::keychain`] opens it: readers then derive one key from a passphrase, not one
+    /// for each generation.
     pub keeps_key: bool,
     /// Accept another audience, as after [`rewrap`](super::rewrap()) on another machine.
     pub accepts_audience: bool,

@@ -20,6 +20,9 @@ pub struct Entry {
     pub metadata: Metadata,
     /// Its identity and state, where the place has them.
     pub stamp: Option<Stamp>,
+    /// The time at which its source was last changed, in seconds since 1970 and nanoseconds, if the
+    /// place keeps it.
+    pub source_changed: Option<(i64, u32)>,
 }
 
 impl Entry {
@@ -30,7 +33,7 @@ impl Entry {
 
     /// An entry of any kind.
     pub fn of(name: Name, kind: Kind, metadata: Metadata) -> Entry {
-        Entry { name, kind, length: None, metadata, stamp: None }
+        Entry { name, kind, length: None, metadata, stamp: None, source_changed: None }
     }
 }
 
@@ -117,12 +120,16 @@ pub struct NewObject<'a> {
     pub is_plain: bool,
     /// The most bytes that an object can have.
     pub longest: u64,
+    /// The time at which its source was last changed, in seconds since 1970 and nanoseconds. A
+    /// place that keeps it returns it as [`Entry::source_changed`].
+    pub changed: Option<(i64, u32)>,
 }
 
 impl<'a> NewObject<'a> {
     /// An object of any length that replaces nothing, with content that is encrypted.
     pub fn new(name: &'a Name, metadata: &'a Metadata) -> NewObject<'a> {
-        NewObject { name, metadata, replaces: false, is_plain: false, longest: u64::MAX }
+        let (replaces, is_plain, changed) = (false, false, None);
+        NewObject { name, metadata, replaces, is_plain, longest: u64::MAX, changed }
     }
 }
 

@@ -9,20 +9,23 @@
 //! says by [`Abilities::requests`] how many it takes at once; each then has a thread.
 
 mod complete;
+mod each;
 mod entry;
 mod local;
 mod memory;
 mod parts;
+mod pretence;
 mod structure;
 mod transfer;
 
+pub(crate) use each::{MOST_REPEATS, may_repeat};
 pub(crate) use entry::time;
 pub use entry::{Entry, Kind, Metadata, NewObject, Stamp};
 pub use local::Local;
 pub use memory::{Content, Memory};
 pub(crate) use parts::{Assembly, write_to};
+pub(crate) use transfer::seats_for;
 pub use transfer::transfer;
-pub(crate) use transfer::{MOST_REPEATS, may_repeat, seats_for};
 
 use std::path::{Path, PathBuf};
 
@@ -61,7 +64,7 @@ pub trait Origin: Send + Sync {
         None
     }
 
-    /// What the errors of its objects begin with: that directory, or an address.
+    /// The beginning of its objects' names in errors: that directory, or an address.
     fn label(&self) -> PathBuf {
         self.path().map(Path::to_owned).unwrap_or_default()
     }
@@ -84,6 +87,10 @@ pub trait Blob: Send + Sync {
     /// # Errors
     /// [`Fault::Changed`] when it is not.
     fn check(&self) -> Result<(), Fault>;
+
+    /// Announces that all of it will be read once, from front to back. A place with slow requests
+    /// may then make fewer and longer ones.
+    fn will_read_all(&self) {}
 
     /// Its metadata when it was opened; `None` where the walk has told all that the place knows.
     fn metadata(&self) -> Option<&Metadata> {
@@ -157,7 +164,7 @@ pub trait Store: Send + Sync {
         None
     }
 
-    /// What the errors of its objects begin with: that directory, or an address.
+    /// The beginning of its objects' names in errors: that directory, or an address.
     fn label(&self) -> PathBuf {
         self.path().map(Path::to_owned).unwrap_or_default()
     }

@@ -27,7 +27,7 @@ struct Parts {
     early: BTreeMap<u64, WipedBuffer>,
 }
 
-/// Writes to a draft. Of one that fails, only the reason is left, which later writes return.
+/// Writes to a draft. After a failure, the reason takes its place, and later writes return it.
 pub(crate) fn write_to<D>(
     draft: &Mutex<Result<D, Fault>>,
     write: impl FnOnce(&mut D) -> Result<(), Fault>,

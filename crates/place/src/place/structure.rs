@@ -9,7 +9,7 @@ use evener_core::shown;
 use super::transfer::{Item, Transfer};
 use super::{Entry, Fault, Kind, Metadata, Name, NewObject, Store, Tree};
 use crate::tree::{is_same_time, notice_of_apart};
-use crate::{FileError, Operation, Report};
+use crate::{FileError, Operation, Report, TransferOptions};
 
 /// The directories and links that a walk has found so far.
 #[derive(Default)]
@@ -122,12 +122,16 @@ impl Transfer<'_> {
         let Some(store) = self.store else { return Ok(()) };
         let tree = store.tree().ok_or_else(|| Fault::Refused(NO_SYMLINKS.to_owned()))?;
         let new = self.like(entry);
-        if !self.options.resume {
+        let TransferOptions { resume, update, .. } = *self.options;
+        if !resume && !update {
             return tree.symlink(&new, target);
         }
-        match store.look(&entry.name)?.filter(|there| there.kind == entry.kind) {
-            Some(there) if has_time_of(&there, entry) => Ok(()),
-            // The run was killed before it gave the link its time.
+        let is_link = |kind: &Kind| matches!(kind, Kind::SymbolicLink(_));
+        let is_other =
+            |there: &Entry| there.kind != entry.kind && !(update && is_link(&there.kind));
+        match store.look(&entry.name)?.filter(|there| !is_other(there)) {
+            Some(there) if there.kind == entry.kind && has_time_of(&there, entry) => Ok(()),
+            // The run was killed before it gave the link its time, or the link has changed.
             Some(_) => tree.symlink(&NewObject { replaces: true, ..new }, target),
             None => tree.symlink(&new, target),
         }
@@ -144,7 +148,7 @@ impl Transfer<'_> {
                     report.hard_links += 1;
                 }
                 // An earlier run may have stored it as an object.
-                Err(FileError::Place(Fault::Exists(_))) if self.options.resume => {
+                Err(FileError::Place(Fault::Exists(_))) if self.keeps_outputs() => {
                     apart.push(item);
                 }
                 Err(FileError::Place(Fault::Refused(why))) => {
@@ -184,7 +188,7 @@ impl Transfer<'_> {
     /// To resume: returns whether an output looks like a copy of another: an earlier
     /// run may have found its source's names in another order.
     fn is_copy(&self, output: &Name, other: &Name) -> Result<bool, Fault> {
-        let Some(store) = self.store.filter(|_| self.options.resume) else {
+        let Some(store) = self.store.filter(|_| self.keeps_outputs()) else {
             return Ok(false);
         };
         let (Some(one), Some(other)) = (store.look(output)?, store.look(other)?) else {
@@ -202,7 +206,7 @@ impl Transfer<'_> {
         match store.tree() {
             // Those inside others come first.
             Some(tree) => structure.directories.iter().rev().for_each(|(entry, is_new)| {
-                if *is_new || self.options.resume {
+                if *is_new || self.keeps_outputs() {
                     self.settle_directory(tree, entry, *is_new);
                 }
             }),
@@ -232,6 +236,11 @@ impl Transfer<'_> {
         }
     }
 
+    /// Returns whether outputs of an earlier run stay.
+    fn keeps_outputs(&self) -> bool {
+        self.options.resume || self.options.update
+    }
+
     fn tree(&self) -> Option<&dyn Tree> {
         self.store.and_then(Store::tree)
     }
@@ -250,7 +259,7 @@ impl Transfer<'_> {
     ) -> NewObject<'e> {
         let replaces = self.options.overwrite;
         let is_plain = self.operation != Operation::Encrypt;
-        NewObject { name, metadata, replaces, is_plain, longest }
+        NewObject { name, metadata, replaces, is_plain, longest, changed: None }
     }
 }
 

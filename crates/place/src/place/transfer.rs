@@ -1,28 +1,28 @@
 //! From one place to another, by all workers.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use evener_core::{Engine, IgnorePoison};
-use evener_format::Layout;
-use evener_pipeline::{PolicyName, Worker};
+use evener_core::Engine;
+use evener_keys::{has_wrapped_key_name, is_wrapped_key_name};
+use evener_pipeline::PolicyName;
 
-use super::parts::{Assembly, write_to};
+use super::pretence::Pretence;
 use super::structure::Structure;
 use super::{Abilities, Entry, Fault, Metadata, Name, Origin, Reading, Store};
+use crate::left_out;
 use crate::record::Record;
 use crate::seats::{self, Accounts};
 use crate::selection::Watch;
 use crate::tree::refuse_overlap;
 use crate::{
-    Contradiction, Control, Failure, FileError, KeyRing, Operation, OperationError, Report,
-    RunSettings, TransferOptions, contradictions,
+    Contradiction, Control, Failure, FileError, KeyRing, Operation, OperationError, Refusal,
+    Report, RunSettings, TransferOptions, contradictions,
 };
-use evener_seal::{
-    Blob, Done, Draft, Feed, Objects, Opened, Order, Request, Room, Sealer, SegmentError,
-    Workspace, affordable_workers,
-};
+use evener_seal::{Feed, Order, Request, Sealer, affordable_workers};
 
 /// Encrypts, decrypts or verifies the objects of a place into another. Their names are kept, and
 /// sealed or opened as [`TransferOptions::names`] says. `store` is `None` exactly for
@@ -55,6 +55,8 @@ pub fn transfer(
     if let (Some(source), Some(target)) = (origin.path(), store.and_then(Store::path)) {
         refuse_overlap(source, target)?;
     }
+    let pretence = store.filter(|_| options.dry_run).map(Pretence);
+    let store = pretence.as_ref().map(|it| it as &dyn Store).or(store);
     let root = &*origin.label();
     let able = seats::able(run, cipher, direction).map_err(fail)?;
     let abilities = store.map_or(Abilities::QUICK, Store::abilities);
@@ -75,6 +77,8 @@ pub fn transfer(
         control: &run.control,
         record: Record::new(run, root),
         selection: options.selection.watch(),
+        old: Mutex::default(),
+        lacks_change_times: AtomicBool::new(false),
     };
     let accounts = Accounts::open(&seats);
     let request = Request {
@@ -101,6 +105,8 @@ pub fn transfer(
         operation: operation.name().to_owned(),
         format: keys.primary().format().to_owned(),
         cipher: cipher.to_string(),
+        dry_run: options.dry_run,
+        update: options.update,
         ..Report::default()
     };
     let apart = work.make_links(&mut structure, &mut report);
@@ -132,12 +138,6 @@ pub(crate) fn seats_for(able: &[Arc<dyn Engine>], requests: usize) -> Vec<Arc<dy
     able.iter().chain(computing.take(more)).cloned().collect()
 }
 
-/// Returns whether an object that has changed so many times while it was read is read again.
-pub(crate) fn may_repeat(error: &FileError, changes: u32, control: &Control) -> bool {
-    let has_changed = *error == FileError::Place(Fault::Changed);
-    has_changed && changes < MOST_REPEATS && !control.is_stopped()
-}
-
 /// Half of the memory is for short objects. A quarter is for the parts of long ones, and a quarter
 /// for what comes before its turn.
 ///
@@ -156,11 +156,14 @@ pub(super) struct Transfer<'a> {
     pub(super) keys: &'a KeyRing,
     pub(super) origin: &'a dyn Origin,
     pub(super) store: Option<&'a dyn Store>,
-    part: Option<usize>,
+    pub(super) part: Option<usize>,
     pub(super) options: &'a TransferOptions,
     pub(super) control: &'a Control,
     pub(super) record: Record<'a>,
     selection: Watch<'a>,
+    /// The existing outputs that an update will replace, until it begins them.
+    pub(super) old: Mutex<HashSet<Name>>,
+    lacks_change_times: AtomicBool,
 }
 
 /// An object of the origin, and the name of its output.
@@ -169,7 +172,7 @@ pub(super) struct Item {
     pub(super) entry: Arc<Entry>,
     pub(super) output: Name,
     /// The number of times that it has changed while it was read.
-    changes: u32,
+    pub(super) changes: u32,
 }
 
 fn feed_items(items: Vec<Item>, is_slow: bool, feed: &Feed<'_, Transfer<'_>>) {
@@ -217,7 +220,19 @@ impl Transfer<'_> {
         if !self.takes_object(path) {
             return None;
         }
+        let encrypts = self.operation == Operation::Encrypt;
+        if !encrypts && has_wrapped_key_name(path) {
+            // Among age files, one may have such a name.
+            if self.keys.is_of_age() {
+                self.record.left_out(path, left_out::WRAPPED_KEY);
+            }
+            return None;
+        }
         match self.name_of_output(&entry.name) {
+            Ok(output) if encrypts && is_wrapped_key_name(None, output.path().as_os_str()) => {
+                self.record.failed(path, Refusal::NameOfWrappedKey.into());
+                None
+            }
             Ok(output) => Some(Item { entry: Arc::new(entry), output, changes: 0 }),
             Err(reason) => {
                 self.record.left_out(path, reason.to_string());
@@ -260,8 +275,13 @@ impl Transfer<'_> {
         Ok(Name::found(name.path().with_file_name(output)))
     }
 
+    /// Notes that an output was compared only by size and time.
+    pub(super) fn lack_change_times(&self) {
+        self.lacks_change_times.store(true, Ordering::Relaxed);
+    }
+
     fn sync(&self) {
-        let store = self.store.filter(|_| self.options.durable);
+        let store = self.store.filter(|_| self.options.durable && !self.options.dry_run);
         if let Some(Err(fault)) = store.map(Store::sync) {
             self.record.failed(Path::new(""), fault.into());
         }
@@ -270,6 +290,9 @@ impl Transfer<'_> {
     fn into_report(self, report: &mut Report) {
         let suffix = Some(self.options.names.suffix());
         let suffix = suffix.filter(|it| self.operation != Operation::Encrypt && !it.is_empty());
+        if self.lacks_change_times.load(Ordering::Relaxed) {
+            self.record.notice(Path::new(""), LACKED);
+        }
         if !self.control.is_stopped() {
             for reason in self.selection.notices(suffix) {
                 self.record.notice(Path::new(""), reason);
@@ -289,116 +312,6 @@ impl Item {
     }
 }
 
-/// An output. Of a draft that has failed, only the reason is left.
-pub(super) struct Writing {
-    assembly: Mutex<Result<Assembly, Fault>>,
-    /// The length of the output, where padding may follow it.
-    length: Option<u64>,
-}
-
-impl Draft for Writing {
-    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), FileError> {
-        let room = self.length.map_or(u64::MAX, |length| length.saturating_sub(offset));
-        let bytes = &bytes[..bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
-        if bytes.is_empty() && offset > 0 {
-            return Ok(());
-        }
-        write_to(&self.assembly, |open| open.write_at(bytes, offset))
-    }
-}
-
-impl Objects for Transfer<'_> {
-    type Group = ();
-    type Item = Item;
-    type Blob = Reading;
-    type Draft = Writing;
-
-    fn is_same((): &(), (): &()) -> bool {
-        true
-    }
-
-    fn open(
-        &self,
-        (): &(),
-        item: &Item,
-        room: Room<'_>,
-        worker: &mut Worker<'_>,
-    ) -> Result<Opened<Reading>, SegmentError> {
-        // The first bytes of a long plain object are read with its first segment.
-        let room_for = room.input.len() as u64;
-        let is_long = item.entry.length.is_some_and(|length| length > room_for);
-        let is_read_later = is_long && self.operation == Operation::Encrypt;
-        let first: &mut [u8] =
-            if self.options.resume || is_read_later { &mut [] } else { &mut *room.input };
-        let (blob, read) = self.origin.open(&item.entry.name, first).map_err(FileError::from)?;
-        let source = Reading(blob);
-        let read = read.min(usize::try_from(source.length()).unwrap_or(usize::MAX));
-        let is_all = room.is_all;
-        if source.0.needs_nothing() {
-            self.record.skipped(|| item.entry.name.path().to_owned(), source.length());
-            return Ok(Opened::Finished);
-        }
-        match self.is_complete(item, &source, room, worker) {
-            Ok(false) => Ok(Opened::Blob(source, read)),
-            Ok(true) => {
-                self.record.skipped(|| item.entry.name.path().to_owned(), source.length());
-                Ok(Opened::Finished)
-            }
-            Err(SegmentError::File(FileError::Memory { .. })) if !is_all => Ok(Opened::Full),
-            Err(error) => Err(error),
-        }
-    }
-
-    fn begin(&self, (): &(), item: &Item, source: &Reading) -> Result<Option<Writing>, FileError> {
-        let Some(store) = self.store else { return Ok(None) };
-        let geometry = self.keys.primary().geometry();
-        let longest = match self.operation {
-            Operation::Encrypt => {
-                Layout::for_plaintext(&geometry, source.length())?.sealed_length()
-            }
-            Operation::Decrypt | Operation::Verify => {
-                source.0.plain_length().unwrap_or(source.length())
-            }
-        };
-        let object = self.new_object(&item.output, item.metadata(source), longest);
-        let assembly = Assembly::new(store.begin(&object)?, self.part, longest)?;
-        Ok(Some(Writing { assembly: Mutex::new(Ok(assembly)), length: source.0.plain_length() }))
-    }
-
-    fn finish(
-        &self,
-        done: Done<'_, Self>,
-        output: Option<Writing>,
-        _: &mut Workspace,
-        worker: &mut Worker<'_>,
-    ) -> Result<(), FileError> {
-        let Done { item, blob, length, .. } = done;
-        blob.0.check()?;
-        let mut written = 0;
-        if let Some(output) = output {
-            written = output.length.unwrap_or(length);
-            output.assembly.into_inner().ignore_poison()?.publish(written)?;
-        }
-        let read = blob.0.plain_length().unwrap_or(blob.length());
-        self.record.done(|| item.entry.name.path().to_owned(), read, written, false);
-        worker.count_units(1);
-        Ok(())
-    }
-
-    fn again(&self, item: &Item, error: &FileError) -> Option<Item> {
-        may_repeat(error, item.changes, self.control)
-            .then(|| Item { changes: item.changes + 1, ..item.clone() })
-    }
-
-    fn failed(&self, (): &(), item: &Item, error: FileError) {
-        self.record.failed_file(item.entry.name.path(), error);
-    }
-
-    fn path((): &(), item: &Item) -> PathBuf {
-        item.entry.name.path().to_owned()
-    }
-}
-
 /// The most tasks that wait.
 const QUEUED_TASKS: usize = 64;
 
@@ -408,5 +321,5 @@ const BATCH: usize = 32;
 /// The number of objects among which the longest come first.
 const SEEN_AT_ONCE: usize = 1024;
 
-/// How many times an object that changed while it was read is read again.
-pub(crate) const MOST_REPEATS: u32 = 3;
+const LACKED: &str = "the places don't tell when sources were last changed, so those whose size and \
+     time are their outputs' were taken for unchanged";

@@ -119,8 +119,7 @@ pub fn replace_head(
         control.tell_total(1, length);
         let metadata = blob.metadata().cloned().unwrap_or_default();
         let longest = length + new.len() as u64;
-        let object =
-            NewObject { name, metadata: &metadata, replaces: true, is_plain: false, longest };
+        let object = NewObject { replaces: true, longest, ..NewObject::new(name, &metadata) };
         let mut draft = place.local.begin(&object)?;
         draft.write_at(new, 0)?;
         let mut buffer = vec![0; length.min(COPIED_AT_ONCE) as usize];

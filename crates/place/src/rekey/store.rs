@@ -26,8 +26,7 @@ impl<'a> InPlace<'a> {
         for path in self.changed.lock().ignore_poison().drain() {
             let name = Name::found(path);
             let Some(Entry { metadata, .. }) = before.get(&name) else { continue };
-            let (replaces, is_plain, longest) = (false, false, 0);
-            let directory = NewObject { name: &name, metadata, replaces, is_plain, longest };
+            let directory = NewObject::new(&name, metadata);
             // Its time alone is at stake.
             let _ = self.local.settle(&directory, false);
         }

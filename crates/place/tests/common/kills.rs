@@ -1,4 +1,4 @@
-//! Runs that change a sealed tree and are killed, at moments that fill them evenly.
+//! Kills runs that change a sealed tree, at moments spread evenly over each run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Formatter};
@@ -17,15 +17,15 @@ pub fn rounds(usual: u32) -> u32 {
     if super::is_emulated() { rounds / 10 } else { rounds }
 }
 
-/// Kills runs of one kind, each of which begins with the same tree, and counts what they left.
+/// Kills runs of one kind, which all begin with the same tree, and counts the results.
 pub struct Kills<'s> {
     scene: &'s Scene,
     spawn: Box<dyn Fn(&Scene) -> Child + 's>,
     before: BTreeSet<PathBuf>,
-    /// The numbers of files in the directories of the tree after a whole run.
+    /// The number of files in each directory of the tree after a whole run.
     after: BTreeMap<PathBuf, usize>,
     whole_run: Duration,
-    /// About the time from a run's first change of the tree to its end.
+    /// Roughly the time from a run's first change of the tree to its end.
     work: Duration,
     rounds: u32,
     killed: u32,
@@ -50,7 +50,7 @@ impl<'s> Kills<'s> {
     /// tree. The tree is as it was before the first one.
     pub fn kill(&mut self) {
         let mut run = (self.spawn)(self.scene);
-        // Multiples of the golden ratio fill the time evenly, however many there are.
+        // Multiples of the golden ratio spread evenly over the time, for any number of rounds.
         let share = (f64::from(self.rounds) * 0.618_034).fract();
         let is_at_work = self.rounds % 2 == 1;
         if is_at_work {
@@ -60,7 +60,7 @@ impl<'s> Kills<'s> {
         drop(run.kill());
         let is_killed = run.wait().unwrap().code().is_none();
         if is_at_work {
-            // How long it takes depends on what else the machine does.
+            // The time depends on the load of the machine.
             self.work = self.work.mul_f64(if is_killed { 1.1 } else { 0.8 });
         }
         self.rounds += 1;
@@ -98,7 +98,7 @@ fn await_change(scene: &Scene, run: &mut Child) {
     }
 }
 
-/// The paths of all files of the tree. The number of directories in `data/` is up to chance.
+/// The paths of all files of the tree. The number of directories in `data/` is random.
 fn names(scene: &Scene) -> BTreeSet<PathBuf> {
     match scene.tree().exists() {
         true => {

@@ -1,4 +1,4 @@
-//! Parts of a sealed tree's first generation, as its format has them. The fuzzing of trees includes
+//! Parts of a sealed tree's first generation, in its format. The fuzzing target for trees includes
 //! this file.
 
 use evener_format::index::{
@@ -33,7 +33,7 @@ pub fn reference(keys: &TreeKeys, first: &[u8], name: StorageName, sealed: &[u8]
     }
 }
 
-/// The content that a file with these bytes seems to have.
+/// The content entry of a file with these bytes.
 pub fn content(keys: &TreeKeys, size: u64, name: StorageName, sealed: &[u8]) -> Content {
     Content {
         size,
@@ -48,7 +48,7 @@ pub fn content(keys: &TreeKeys, size: u64, name: StorageName, sealed: &[u8]) -> 
     }
 }
 
-/// The body of a root that nobody signs.
+/// The body of an unsigned root.
 pub fn body(keys: &TreeKeys, nodes: Vec<Reference>, (entries, bytes): (u64, u64)) -> Body {
     Body {
         tree: keys.tree(),

@@ -167,7 +167,7 @@ impl Local {
         Ok(at)
     }
 
-    /// Opens or makes the directories from an open one to a path.
+    /// Opens or makes the directories from an open one, `above`, down to a path.
     fn walk_down(
         &self,
         above: &Path,
@@ -358,7 +358,7 @@ fn leads_nowhere(error: &FileError) -> bool {
     matches!(error, FileError::System { errno, .. } if nowhere.contains(errno))
 }
 
-/// The errors of a file system that takes nothing more.
+/// The errors of a full or read-only file system.
 const FULL: [Errno; 3] = [Errno::NOSPC, Errno::DQUOT, Errno::ROFS];
 
 const OPEN_DIRECTORY: &str = "open the directory";

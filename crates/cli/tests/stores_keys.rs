@@ -1,0 +1,102 @@
+//! Wrapped keys beside plain objects.
+
+mod common;
+mod scene;
+
+use std::fs;
+
+use common::RECIPIENT;
+use scene::Scene;
+
+#[test]
+fn the_key_of_a_tree_lies_beside_its_objects() {
+    let Some(scene) = Scene::new() else { return };
+    scene.expect(0, &["encrypt", "-r", RECIPIENT, "tree", "s3://bucket/a/b"]);
+    let names = || {
+        let found = fs::read_dir(scene.server.bucket().join("a/b")).unwrap();
+        let mut names: Vec<_> = found.map(|it| it.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(), ["deep", "evener-key.age", "one.enc"]);
+    let with = |arguments: &[&str]| {
+        scene.expect(0, &[&arguments[..1], &["-i", "identity"], &arguments[1..]].concat())
+    };
+    with(&["verify", "s3://bucket/a/b"]);
+    let told = with(&["decrypt", "s3://bucket/a/b", "back"]).messages;
+    assert!(
+        told.starts_with("evener: decrypted 2 files, ") && !told.contains("left out"),
+        "{told}"
+    );
+    scene.fixture.assert_same_tree("tree", "back");
+    assert_eq!(with(&["cat", "s3://bucket/a/b", "one"]).output, b"the first file");
+    assert_eq!(with(&["cat", "s3://bucket/a/b/one.enc"]).output, b"the first file");
+    let listed = String::from_utf8(with(&["list", "s3://bucket/a/b"]).output).unwrap();
+    assert!(listed.contains("one.enc"), "{listed}");
+    // Evener does not use a key in a prefix further up.
+    let told = scene.expect(2, &["verify", "-i", "identity", "s3://bucket/a/b/deep"]).messages;
+    assert!(told.contains("no wrapped key (evener-key.age) in s3://bucket/a/b/deep"), "{told}");
+    scene.expect(2, &["verify", "-i", "identity", "s3://bucket/a"]);
+}
+
+#[test]
+fn later_runs_use_the_key_that_this_user_has_made() {
+    let Some(scene) = Scene::new() else { return };
+    let target = "s3://bucket/a";
+    let encrypt = ["encrypt", "-r", RECIPIENT, "-i", "identity", "tree", target];
+    let run = |status, more: &[&str]| scene.expect(status, &[&encrypt[..], more].concat()).messages;
+    run(0, &[]);
+    fs::write(scene.fixture.path("tree/new"), "new").unwrap();
+    let told = run(0, &["--update"]);
+    assert!(told.contains("encrypts with the key in s3://bucket/a/evener-key.age"), "{told}");
+    assert!(told.contains("2 unchanged"), "{told}");
+    fs::write(scene.fixture.path("tree/newer"), "newer").unwrap();
+    let told = run(0, &["--resume"]);
+    assert!(told.contains("encrypted 1 file, 5 B"), "{told}");
+    let key = |number| scene.server.bucket().join(format!("a/evener-key{number}.age")).exists();
+    assert!(key("") && !key("-2"));
+    scene.expect(0, &["decrypt", "-i", "identity", target, "back"]);
+    scene.fixture.assert_same_tree("tree", "back");
+
+    // Without its identity, Evener makes a second key, and removes it if it encrypted nothing.
+    let again = ["encrypt", "-r", RECIPIENT, "tree", target];
+    scene.expect(1, &again);
+    assert!(!key("-2"));
+    let told = scene.expect(2, &[&again[..], &["--update"]].concat()).messages;
+    assert!(told.contains("goes on with the key in s3://bucket/a/evener-key.age"), "{told}");
+    fs::write(scene.fixture.path("tree/newest"), "newest").unwrap();
+    scene.expect(0, &[&again[..], &["--resume"]].concat());
+    assert!(key("-2"));
+    scene.expect(0, &["decrypt", "-i", "identity", target, "whole"]);
+    scene.fixture.assert_same_tree("tree", "whole");
+}
+
+#[test]
+fn a_key_from_another_place_encrypts_nothing() {
+    let Some(scene) = Scene::new() else { return };
+    scene.expect(0, &["encrypt", "-r", RECIPIENT, "tree", "s3://bucket/a"]);
+    let bucket = scene.server.bucket();
+    fs::create_dir(bucket.join("b")).unwrap();
+    fs::copy(bucket.join("a/evener-key.age"), bucket.join("b/evener-key.age")).unwrap();
+    let encrypt = ["encrypt", "-r", RECIPIENT, "-i", "identity", "tree", "s3://bucket/b"];
+    let told = scene.expect(0, &encrypt).messages;
+    assert!(told.contains("leaves s3://bucket/b/evener-key.age alone"), "{told}");
+    assert!(bucket.join("b/evener-key-2.age").exists());
+}
+
+#[test]
+fn a_passphrase_and_a_single_file() {
+    let Some(scene) = Scene::new() else { return };
+    scene.fixture.secret("right", "a long enough passphrase\n");
+    let encrypt = ["encrypt", "--passphrase-file", "right", "tree/one", "s3://bucket/notes"];
+    scene.expect(0, &encrypt);
+    let bucket = scene.server.bucket();
+    assert!(bucket.join("notes/one.enc.evener-key.age").exists());
+    let one = "s3://bucket/notes/one.enc";
+    let printed = scene.expect(0, &["cat", "--passphrase-file", "right", one]).output;
+    assert_eq!(printed, b"the first file");
+    scene.expect(0, &["decrypt", "--passphrase-file", "right", one, "back"]);
+    assert_eq!(fs::read(scene.fixture.path("back/one")).unwrap(), b"the first file");
+    // It is the key of that file alone.
+    scene.expect(2, &["verify", "--passphrase-file", "right", "s3://bucket/notes"]);
+}
