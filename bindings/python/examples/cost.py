@@ -1,6 +1,6 @@
 """Compares with pyca: python bindings/python/examples/cost.py [ROUNDS]
 
-Each round runs both in turn. Prints the median of the ratios theirs / ours: of wall time, and of
+Each round runs both in turn. Prints the median of the ratio theirs / ours, for wall time and for
 CPU time over all threads.
 """
 

@@ -11,7 +11,7 @@ use pyo3::types::PyBytes;
 
 use crate::buffers::{made, unattached};
 use crate::error::Trouble;
-use crate::sys::{Input, Output, disjoint};
+use crate::sys::{Input, Output, disjoint, refuse_shared};
 
 /// A cipher with its key.
 #[pyclass(frozen, module = "evener")]
@@ -152,6 +152,7 @@ impl Aead {
         mut out: Output,
         aad: Option<Input>,
     ) -> Result<usize, Trouble> {
+        aad.iter().try_for_each(|aad| refuse_shared(aad, &out))?;
         let (data, out) = disjoint(&data, &mut out)?;
         let inputs = offsets.cut(data)?;
         let length = inputs.iter().map(|input| input.len() + self.overhead()).sum();
@@ -169,6 +170,7 @@ impl Aead {
         mut out: Output,
         aad: Option<Input>,
     ) -> Result<usize, Trouble> {
+        aad.iter().try_for_each(|aad| refuse_shared(aad, &out))?;
         let (sealed, out) = disjoint(&sealed, &mut out)?;
         let inputs = offsets.cut(sealed)?;
         let length = inputs.iter().map(|input| input.len().saturating_sub(self.overhead())).sum();
@@ -196,7 +198,7 @@ impl Aead {
         Ok(nonces.next_nonces(count).map_err(AeadError::from)?)
     }
 
-    /// Seals messages one behind the other, each behind its nonce.
+    /// Seals messages one after another, each behind its nonce.
     fn seal_all(&self, inputs: &[&[u8]], aad: &[u8], mut out: &mut [u8]) -> Result<(), Trouble> {
         let nonces = self.draw(inputs.len())?;
         let mut batch = Vec::with_capacity(inputs.len());
@@ -210,7 +212,7 @@ impl Aead {
         Ok(seal_batch(&self.aead, nonces, &mut batch)?)
     }
 
-    /// Opens messages, one behind the other. Nothing is left if one of them is forged.
+    /// Opens messages one after another. If one is forged, leaves nothing in the buffer.
     fn open_all(&self, inputs: &[&[u8]], aad: &[u8], out: &mut [u8]) -> Result<(), Trouble> {
         let mut batch = Vec::with_capacity(inputs.len());
         let mut left = &mut *out;
@@ -260,7 +262,7 @@ fn room(out: &mut [u8], length: usize) -> Result<&mut [u8], Trouble> {
     })
 }
 
-/// The nonce of a sealed message, and what follows it.
+/// The nonce of a sealed message, and the rest.
 fn parts(
     sealed: &[u8],
     message: usize,

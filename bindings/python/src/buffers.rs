@@ -12,7 +12,7 @@ use crate::keys::KeyRing;
 use crate::sys::{Input, Output, disjoint};
 use crate::watched::watched;
 
-/// The most bytes that sealing makes of so many.
+/// The greatest sealed length of `length` bytes.
 #[pyfunction]
 #[pyo3(signature = (length, *, keys))]
 pub(crate) fn sealed_size(length: u64, keys: &KeyRing) -> Result<u64, Trouble> {
@@ -103,7 +103,7 @@ fn open(
     done(py, sealed.len(), keys, context, |evener| evener.open(sealed, out))
 }
 
-/// Makes a `bytes` object of as many bytes as `fill` has written.
+/// Makes a `bytes` object of the bytes that `fill` writes.
 pub(crate) fn made<'py>(
     py: Python<'py>,
     room: usize,
@@ -118,8 +118,8 @@ pub(crate) fn made<'py>(
     Ok(if length < room { PyBytes::new(py, &bytes.as_bytes()[..length]) } else { bytes })
 }
 
-/// Does work on so many bytes: short work at once, longer work with the interpreter detached, and
-/// work that a signal should be able to end on a thread of its own.
+/// Does work on `length` bytes: short work directly, longer work with the interpreter detached, and
+/// very long work on another thread, so signals can end it.
 fn done(
     py: Python<'_>,
     length: usize,
@@ -141,8 +141,7 @@ fn done(
     Ok(watched(py, &control, None, || work(&evener))??)
 }
 
-/// Does work on so many bytes, and lets other threads of Python's go on meanwhile if it is long
-/// enough for that.
+/// Does work on `length` bytes. If it is long, other Python threads run meanwhile.
 pub(crate) fn unattached<T: Send>(
     py: Python<'_>,
     length: usize,
@@ -151,8 +150,8 @@ pub(crate) fn unattached<T: Send>(
     if length < DETACHED { work() } else { py.detach(work) }
 }
 
-/// From so many bytes on, work takes much longer than to detach the interpreter and attach it again.
+/// From this many bytes on, work takes much longer than detaching and attaching the interpreter.
 const DETACHED: usize = 32 << 10;
 
-/// From so many bytes on, one core could take 100 ms.
+/// From this many bytes on, one core could take 100 ms.
 const LONG: usize = 64 << 20;

@@ -1,4 +1,4 @@
-//! Errors of the library as exceptions of Python.
+//! The library's errors as Python exceptions.
 
 use std::path::Path;
 
@@ -112,7 +112,7 @@ fn raise(
     Ok(PyErr::from_value(exception))
 }
 
-/// The report as an object of Python's.
+/// The report as a Python object.
 pub(crate) fn python_report<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyAny>> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let document = serde_json::to_string(report).map_err(Trouble::usage)?;
@@ -124,7 +124,7 @@ fn shown(message: &str) -> String {
     facade::program::shown_text(message).to_string()
 }
 
-/// Stands for `ValueError`, which is no class of this package.
+/// Stands for `ValueError`, which is not a class of this package.
 const USAGE: &str = "";
 
 impl From<KeyError> for Trouble {

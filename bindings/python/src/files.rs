@@ -14,7 +14,7 @@ use crate::path::AnyPath;
 use crate::trees;
 use crate::watched::watched;
 
-/// Encrypts, decrypts or verifies. Returns a report, or raises an exception that has it.
+/// Encrypts, decrypts or verifies. Returns a report, or raises an exception with it.
 #[pyfunction]
 pub(crate) fn process<'py>(
     py: Python<'py>,
@@ -38,13 +38,14 @@ pub(crate) fn process<'py>(
         if trees::is_sealed(&evener, &wishes, keys, operation, source, target)? {
             trees::process(&evener, &wishes, keys, operation, source, target)
         } else {
+            wishes.check_plain()?;
             Ok(evener.process(operation, source, target)?)
         }
     })?;
     Ok(python_report(py, &report?)?)
 }
 
-/// Lists encrypted files, or the entries of a sealed tree: a document in JSON for each, and one for
+/// Lists encrypted files, or the entries of a sealed tree: a JSON document for each, and one for
 /// each part that can't be read.
 #[pyfunction]
 pub(crate) fn list_place(
@@ -61,6 +62,7 @@ pub(crate) fn list_place(
         if trees::is_sealed(&evener, &wishes, keys, Operation::Verify, path, None)? {
             return trees::list(&evener, &wishes, keys, path);
         }
+        wishes.check_plain()?;
         let listing = evener.list(path)?;
         if let Some(failure) = listing.failures.into_iter().next() {
             return Err(failure.into());

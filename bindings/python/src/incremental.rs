@@ -1,10 +1,10 @@
-//! Files that come and go piece by piece.
+//! Files that are encrypted or decrypted piece by piece.
 
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use facade::format::{Chunk, ChunkIv, FileCipher, FormatError, Geometry};
 use facade::hazmat::{nonce, seal_batch};
-use facade::{Aead, Direction, KeyRing as Ring, Nonce, Opening, Sealing};
+use facade::{Aead, Direction, KeyRing as Ring, Nonce, Opening, Refusal, Sealing};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -14,16 +14,21 @@ use crate::error::Trouble;
 use crate::keys::KeyRing;
 use crate::sys::{Input, Output, disjoint};
 
-/// Encrypts or decrypts one file. Each call gives the chunks that are whole, on all cores.
+/// Encrypts or decrypts one file on all cores. Each call returns the chunks that are complete.
 #[pyclass(frozen, module = "evener._evener")]
-pub(crate) struct Incremental(Mutex<Option<State>>);
+pub(crate) struct Incremental {
+    state: Mutex<Option<State>>,
+    /// The process that encrypts; `None` for decryption. A child process would seal other chunks
+    /// with the same nonces.
+    process: Option<u32>,
+}
 
 struct State {
     direction: Direction,
     ring: Ring,
-    /// Once the header is there.
+    /// `None` until the header is complete.
     file: Option<File>,
-    /// Bytes that were not processed: less than a header or a chunk, or one chunk.
+    /// Bytes not yet processed: part of a header, or at most one chunk.
     pending: Vec<u8>,
 }
 
@@ -49,7 +54,8 @@ impl Incremental {
             false => (Direction::Decrypt, None),
         };
         let state = State { direction, ring, file, pending: Vec::new() };
-        Ok(Incremental(Mutex::new(Some(state))))
+        let process = encrypts.then(std::process::id);
+        Ok(Incremental { state: Mutex::new(Some(state)), process })
     }
 
     fn update<'py>(&self, py: Python<'py>, data: Input) -> Result<Bound<'py, PyBytes>, Trouble> {
@@ -62,9 +68,14 @@ impl Incremental {
     fn update_into(&self, py: Python<'_>, data: Input, mut out: Output) -> Result<usize, Trouble> {
         let (data, out) = disjoint(&data, &mut out)?;
         self.with(|state| {
+            let header = state.file.is_none().then(|| state.pending.clone());
             let data = state.begun(data)?;
             let (needed, room) = (state.room(data.len()), out.len());
             if room < needed {
+                // The caller may pass the same bytes again, the header among them.
+                if let Some(header) = header {
+                    (state.file, state.pending) = (None, header);
+                }
                 return Err(Trouble::Usage(format!(
                     "the result has {needed} bytes, and the buffer for it {room}"
                 )));
@@ -74,22 +85,19 @@ impl Incremental {
     }
 
     fn finalize<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyBytes>, Trouble> {
-        let whole = self.with(|state| {
-            if state.file.is_none() {
-                // The key says whether it is none of its files.
-                state.ring.primary().open(&state.pending)?;
-                return Err(FormatError::Truncated.into());
-            }
-            let room = state.room(0) + 2 * state.pending.len() + SLACK;
-            made(py, room, |out| state.run(py, &[], out, true))
-        })?;
-        *self.state()? = None;
-        Ok(whole)
+        let mut state = self.state()?.take().ok_or_else(over)?;
+        if state.file.is_none() {
+            // The key may already see that the file is not one of its own.
+            state.ring.primary().open(&state.pending)?;
+            return Err(FormatError::Truncated.into());
+        }
+        let room = state.room(0) + 2 * state.pending.len() + SLACK;
+        made(py, room, |out| state.run(py, &[], out, true))
     }
 }
 
 impl Incremental {
-    /// Nothing can follow an error but that of a short buffer.
+    /// Ends the file after any error, except that of a short buffer.
     fn with<T>(&self, work: impl FnOnce(&mut State) -> Result<T, Trouble>) -> Result<T, Trouble> {
         let mut state = self.state()?;
         let result = work(state.as_mut().ok_or_else(over)?);
@@ -99,9 +107,13 @@ impl Incremental {
         result
     }
 
-    /// To wait for another thread's call, which waits for the interpreter, would never end.
+    /// Doesn't wait for another thread's call: that may wait for the interpreter, a deadlock.
     fn state(&self) -> Result<MutexGuard<'_, Option<State>>, Trouble> {
-        match self.0.try_lock() {
+        if self.process.is_some_and(|process| process != std::process::id()) {
+            let reason = "another process began this file; a child process begins its own";
+            return Err(Trouble::File(Refusal::Other(reason.to_owned()).into()));
+        }
+        match self.state.try_lock() {
             Ok(state) => Ok(state),
             Err(TryLockError::Poisoned(state)) => Ok(state.into_inner()),
             Err(TryLockError::WouldBlock) => {
@@ -112,7 +124,7 @@ impl Incremental {
 }
 
 impl State {
-    /// Takes the header from the first bytes. Returns the data behind it.
+    /// Takes the header from the first bytes. Returns the data after it.
     fn begun<'d>(&mut self, data: &'d [u8]) -> Result<&'d [u8], Trouble> {
         if self.file.is_some() {
             return Ok(data);
@@ -137,7 +149,7 @@ impl State {
         Ok(data)
     }
 
-    /// The number of bytes that come out when so many more go in.
+    /// The number of bytes that come out when `length` more go in.
     fn room(&self, length: usize) -> usize {
         let Some(file) = &self.file else { return 0 };
         let mut left = self.pending.len() + length;
@@ -222,8 +234,8 @@ impl File {
         }
     }
 
-    /// The number of bytes that have to follow a full chunk that is not the last: 1 where the last
-    /// one may be full.
+    /// The number of bytes that must follow a full chunk to show that it is not the last: 1 if the
+    /// last one may be full.
     fn held_back(&self) -> usize {
         let full = self.geometry().full_plain_length(0);
         usize::from(self.geometry().last_chunk_of_plaintext(0, full).is_ok())

@@ -7,7 +7,7 @@ use facade::keys::age::{self, FileHeaders, Identity, Recipient};
 use facade::keys::{
     self, CobblestoneSuite, KeyError, KeyFormat, KeyMaterial, NoUnlock, Passphrase, Unlock,
 };
-use facade::sealed_trees::{Keychain, Wrap};
+use facade::sealed_trees::{Keychain, Wrap, audience};
 use facade::{Evener, Key, Refusal, SealedNames};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use crate::error::Trouble;
 use crate::path::AnyPath;
 
-/// The keys of operations. No text of it shows a secret, and it can't be pickled.
+/// The keys of operations. It never prints a secret, and can't be pickled.
 #[pyclass(frozen, module = "evener")]
 pub(crate) struct KeyRing {
     content: Content,
@@ -25,7 +25,7 @@ pub(crate) struct KeyRing {
 
 enum Content {
     Key(KeyMaterial),
-    /// age's own format has no key: these open its files.
+    /// Age's own format has no key; these open its files.
     Age {
         recipients: Vec<Recipient>,
         identities: Vec<Identity>,
@@ -116,7 +116,7 @@ impl KeyRing {
 }
 
 impl KeyRing {
-    /// The keys with the context to which files are bound.
+    /// The keys, with the context that files are bound to.
     pub(crate) fn ring(&self, context: &[u8]) -> Result<facade::KeyRing, Trouble> {
         let (recipients, identities, passphrase) = match &self.content {
             Content::Key(material) => return Ok(material.key_ring(context)?),
@@ -136,7 +136,7 @@ impl KeyRing {
         Ok(facade::KeyRing::new(headers.recipe()))
     }
 
-    /// With the default options.
+    /// Evener with these keys and the default options.
     pub(crate) fn evener(&self) -> Result<&Evener, Trouble> {
         if let Some(evener) = self.evener.get() {
             return Ok(evener);
@@ -174,7 +174,7 @@ impl KeyRing {
         Ok(Keychain { keys, unlock: Arc::new(opener), ..Keychain::default() })
     }
 
-    /// Wraps the fresh key of a sealed tree's generation; `None` where the key itself seals.
+    /// Wraps the fresh key of a sealed tree's generation; `None` if the key itself seals.
     pub(crate) fn wrap(&self) -> Result<Option<Wrap>, Trouble> {
         let Content::Age { recipients, passphrase, .. } = &self.content else { return Ok(None) };
         let refused = |error: KeyError| Refusal::Other(error.to_string()).into();
@@ -190,7 +190,13 @@ impl KeyRing {
         }))
     }
 
-    /// Returns whether a mistyped passphrase could seal.
+    /// A word that stands for its recipients; `None` for a key.
+    pub(crate) fn audience(&self) -> Option<String> {
+        let Content::Age { recipients, .. } = &self.content else { return None };
+        Some(audience(recipients))
+    }
+
+    /// Returns whether a passphrase seals, which may be mistyped.
     pub(crate) fn is_passphrase(&self) -> bool {
         matches!(&self.content, Content::Age { recipients, .. } if recipients.is_empty())
     }

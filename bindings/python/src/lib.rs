@@ -1,4 +1,4 @@
-//! Evener for Python: the extension module `evener._evener`, below a thin layer in Python.
+//! Evener for Python: the extension module `evener._evener`, under a thin layer in Python.
 
 #![deny(unsafe_code)]
 

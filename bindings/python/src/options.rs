@@ -1,12 +1,12 @@
 //! Options of operations on files and trees.
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use facade::keys::signing::PublicKey;
 use facade::sealed_trees::{At, SealedOptions, Trust, remembered, state_name};
-use facade::{Control, Evener, Existing, Options, SealedNames, Selection, Update};
+use facade::{Control, Evener, Existing, Operation, Options, SealedNames, Selection, Update};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -29,8 +29,8 @@ pub(crate) struct Wishes {
     existing: Option<String>,
     overwrite: bool,
     /// Those of [`FLAGS`] that are set.
-    flags: Vec<Set>,
-    /// A sealed tree, or none; otherwise the place tells.
+    flags: Vec<(&'static str, Set)>,
+    /// True for a sealed tree, false for a plain one; `None` to detect it.
     pub(crate) sealed: Option<bool>,
     generation: Option<u64>,
     padding: Option<u64>,
@@ -38,8 +38,7 @@ pub(crate) struct Wishes {
     state: Option<PathBuf>,
     signers: Option<String>,
     unsigned: bool,
-    dry_run: bool,
-    skip_changing: bool,
+    recipients_changed: bool,
 }
 
 type Set = fn(&mut Options);
@@ -60,11 +59,9 @@ impl Wishes {
 
     /// Returns whether there is an option of this name.
     fn take(&mut self, name: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
-        if let Some((_, set)) = FLAGS.iter().find(|(flag, _)| *flag == name) {
+        if let Some(flag) = FLAGS.iter().find(|(flag, _)| *flag == name) {
             if value.extract()? {
-                self.flags.push(*set);
-                self.dry_run |= name == "dry_run";
-                self.skip_changing |= name == "skip_changing";
+                self.flags.push(*flag);
             }
             return Ok(true);
         }
@@ -86,12 +83,13 @@ impl Wishes {
             "state" => self.state = Some(value.extract::<AnyPath>()?.0),
             "signers" => self.signers = value.extract()?,
             "unsigned" => self.unsigned = value.extract()?,
+            "recipients_changed" => self.recipients_changed = value.extract()?,
             _ => return Ok(false),
         }
         Ok(true)
     }
 
-    /// The facade with these options.
+    /// Evener with these options.
     pub(crate) fn evener(&self, keys: &KeyRing, control: &Arc<Control>) -> Result<Evener, Trouble> {
         let names = match &self.suffix {
             Some(suffix) => SealedNames::new(suffix).map_err(Trouble::usage)?,
@@ -118,7 +116,7 @@ impl Wishes {
             options.tree.names = names;
             options.tree.selection = selection;
             options.tree.existing = existing;
-            self.flags.iter().for_each(|set| set(options));
+            self.flags.iter().for_each(|(_, set)| set(options));
         });
         Ok(evener.build()?)
     }
@@ -137,12 +135,47 @@ impl Wishes {
         }
     }
 
-    /// The options of the sealed tree at a path.
+    /// The options of an operation on the sealed tree at a path. Refuses those that it can't have.
     pub(crate) fn sealed(
         &self,
-        tree: &std::path::Path,
+        operation: Operation,
+        tree: &Path,
         keys: &KeyRing,
     ) -> Result<SealedOptions, Trouble> {
+        if self.suffix.is_some() || !self.context.is_empty() {
+            return Err(Trouble::usage("a sealed tree has neither suffix nor context"));
+        }
+        let existing = self.existing.iter().map(String::as_str);
+        let overwrite = self.overwrite.then_some("overwrite");
+        let given = existing.chain(overwrite).chain(self.flags.iter().map(|(name, _)| *name));
+        let refused = if operation == Operation::Encrypt { NOT_TO_SEAL } else { NOT_TO_READ };
+        let mut refused = given.filter(|name| NEVER.contains(name) || refused.contains(name));
+        match refused.next() {
+            Some(name) => Err(Trouble::Usage(format!("a sealed tree takes no {name} for this"))),
+            None => self.of_tree(tree, keys),
+        }
+    }
+
+    /// Refuses options that are for sealed trees alone.
+    pub(crate) fn check_plain(&self) -> Result<(), Trouble> {
+        let given = [
+            (self.generation.is_some(), "generation"),
+            (self.padding.is_some(), "padding"),
+            (self.checksum, "checksum"),
+            (self.signers.is_some(), "signers"),
+            (self.unsigned, "unsigned"),
+            (self.recipients_changed, "recipients_changed"),
+        ];
+        match given.iter().find(|(is_given, _)| *is_given) {
+            Some((_, name)) => {
+                Err(Trouble::Usage(format!("{name} is for sealed trees, and this is none")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The options of the sealed tree at a path, for any operation.
+    pub(crate) fn of_tree(&self, tree: &Path, keys: &KeyRing) -> Result<SealedOptions, Trouble> {
         let usual = remembered(tree);
         let state = self.state.clone().map(|all| (all, state_name(tree)));
         Ok(SealedOptions {
@@ -152,10 +185,15 @@ impl Wishes {
             at: self.generation.map_or(At::Newest, At::Number),
             padding: self.padding,
             compares: self.checksum,
-            skip_changing: self.skip_changing,
-            dry_run: self.dry_run,
+            skip_changing: self.has("skip_changing"),
+            dry_run: self.has("dry_run"),
+            accepts_audience: self.recipients_changed,
             ..usual
         })
+    }
+
+    fn has(&self, flag: &str) -> bool {
+        self.flags.iter().any(|(name, _)| *name == flag)
     }
 
     fn trust(&self) -> Result<Trust, Trouble> {
@@ -175,7 +213,7 @@ impl Wishes {
     }
 }
 
-/// The options that are on or off.
+/// The boolean options.
 const FLAGS: &[(&str, Set)] = &[
     ("remove_source", |options| options.tree.remove_source = true),
     ("durable", |options| {
@@ -193,3 +231,8 @@ const FLAGS: &[(&str, Set)] = &[
     ("one_file_system", |options| options.tree.one_file_system = true),
     ("measure_total", |options| options.tree.measure_total = true),
 ];
+
+/// Options that a sealed tree does not have, among them values of `existing`.
+const NEVER: &[&str] = &["remove_source", "follow_symlinks"];
+const NOT_TO_SEAL: &[&str] = &["overwrite", "resume", "sparse"];
+const NOT_TO_READ: &[&str] = &["update", "dry_run", "skip_changing", "one_file_system"];

@@ -1,4 +1,4 @@
-//! Paths: `str`, `bytes` and `os.PathLike`, of any bytes.
+//! Paths: `str`, `bytes` and `os.PathLike`, with any bytes.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -8,7 +8,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-/// A path as `os.fsencode` has it.
+/// A path, as `os.fsencode` encodes it.
 pub(crate) struct AnyPath(pub(crate) PathBuf);
 
 impl<'py> FromPyObject<'_, 'py> for AnyPath {

@@ -1,9 +1,9 @@
-//! Encrypted files that are read at any place.
+//! Reads encrypted files at any offset.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use facade::place::{Blob, Fault};
-use facade::{Control, FileError, RandomAccess};
+use facade::{Control, FileError, Operation, RandomAccess};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -22,7 +22,7 @@ pub(crate) struct Reader {
     raised: Raised,
 }
 
-/// The exception of a file object, which goes through the library as a text.
+/// The exception of a file object, which passes through the library as text.
 type Raised = Arc<Mutex<Option<PyErr>>>;
 
 #[pymethods]
@@ -39,8 +39,12 @@ impl Reader {
         let wishes = Wishes::of("open", options)?;
         let content = py.detach(|| {
             let evener = wishes.evener(keys, &Arc::new(Control::default()))?;
-            let Some(member) = member else { return Ok(evener.open_at(&path.0)?) };
-            let (tree, sealed) = (evener.local(&path.0), wishes.sealed(&path.0, keys)?);
+            let Some(member) = member else {
+                wishes.check_plain()?;
+                return Ok(evener.open_at(&path.0)?);
+            };
+            let sealed = wishes.sealed(Operation::Decrypt, &path.0, keys)?;
+            let tree = evener.local(&path.0);
             let (mut opened, _) = evener.open_in_tree(&tree, &sealed, &[member.0])?;
             opened.pop().ok_or_else(|| Trouble::usage("the tree has no such file"))
         })?;
@@ -56,6 +60,7 @@ impl Reader {
         options: &Bound<'_, PyDict>,
     ) -> Result<Reader, Trouble> {
         let wishes = Wishes::of("open", options)?;
+        wishes.check_plain()?;
         let raised = Raised::default();
         let length = file.call_method1("seek", (0, 2))?.extract()?;
         let blob =
@@ -75,12 +80,12 @@ impl Reader {
         self.content.len()
     }
 
-    /// Fills a buffer, except at the end of the file, and returns the number of bytes.
+    /// Fills a buffer, or less of it at the end of the file, and returns the number of bytes.
     fn read_into(&self, py: Python<'_>, mut out: Output, offset: u64) -> Result<usize, Trouble> {
         self.fill(py, out.bytes_mut(), offset)
     }
 
-    /// Reads so many bytes, or fewer at the end of the file.
+    /// Reads `length` bytes, or fewer at the end of the file.
     fn read_at<'py>(
         &self,
         py: Python<'py>,
@@ -91,7 +96,7 @@ impl Reader {
         made(py, room as usize, |out| self.fill(py, out, offset))
     }
 
-    /// Reads the ranges from each start to the end beside it.
+    /// Reads the ranges from each start to the corresponding end.
     fn cat_ranges<'py>(
         &self,
         py: Python<'py>,
@@ -102,7 +107,7 @@ impl Reader {
         if !whole {
             return Err(PyValueError::new_err("each start has an end that is not below it").into());
         }
-        // In the order of the file each chunk is decrypted once.
+        // In the order of the file, each chunk is decrypted only once.
         let mut order: Vec<_> = (0..starts.len()).collect();
         order.sort_by_key(|&index| starts[index]);
         let mut read = Vec::with_capacity(order.len());
@@ -116,7 +121,7 @@ impl Reader {
 }
 
 impl Reader {
-    /// Reads in pieces, between which signals are seen.
+    /// Reads in pieces, and handles signals between them.
     fn fill(&self, py: Python<'_>, out: &mut [u8], offset: u64) -> Result<usize, Trouble> {
         let mut done = 0;
         while done < out.len() {
@@ -142,7 +147,7 @@ fn took(raised: &Raised) -> Option<PyErr> {
     raised.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
-/// The sealed bytes behind a file object of Python's.
+/// The sealed bytes of a Python file object.
 struct FileObject {
     file: Py<PyAny>,
     length: u64,
@@ -173,7 +178,7 @@ impl Blob for FileObject {
     }
 
     fn read_at(&self, buffer: &mut [u8], at: u64) -> Result<(), Fault> {
-        // No thread that waits for this one's lock has the interpreter: `Reader` detaches first.
+        // No thread that waits for this one's lock holds the interpreter: `Reader` detaches first.
         match Python::attach(|py| self.read(py, buffer, at)) {
             Ok(true) => Ok(()),
             Ok(false) => Err(Fault::Changed),
@@ -190,5 +195,5 @@ impl Blob for FileObject {
     }
 }
 
-/// A core takes 20 ms for it.
+/// One core takes 20 ms for this many bytes.
 const PIECE: usize = 16 << 20;

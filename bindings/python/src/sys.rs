@@ -9,16 +9,16 @@ use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{PyBufferError, PyValueError};
 use pyo3::prelude::*;
 
-/// The bytes of an object with the buffer protocol: `bytes`, `bytearray`, `memoryview`, an array of
-/// NumPy's, an `mmap`. While it lives, the object keeps its memory where it is.
+/// The bytes of an object with the buffer protocol, such as `bytes`, `bytearray`, `memoryview`, a
+/// NumPy array or an `mmap`. While this value lives, the object does not move its memory.
 pub(crate) struct Input(PyUntypedBuffer);
 
-/// The same, of an object that can be written to.
+/// The same, for a writable object.
 pub(crate) struct Output(PyUntypedBuffer);
 
 impl Input {
-    /// The bytes. As with every function of Python's that lets other threads go on while it reads
-    /// a buffer, the caller sees to it that none writes to it meanwhile.
+    /// The bytes. As with every Python function that lets other threads run while it reads a
+    /// buffer, the caller must prevent writes to it meanwhile.
     pub(crate) fn bytes(&self) -> &[u8] {
         if self.0.len_bytes() == 0 {
             return &[];
@@ -37,7 +37,7 @@ impl Output {
         if self.0.len_bytes() == 0 {
             return &mut [];
         }
-        // SAFETY: as in `Input::bytes`, and the exporter has said that it can be written to. The
+        // SAFETY: as in `Input::bytes`, and the exporter has declared it writable. The
         // slice borrows `self` mutably; `disjoint` keeps other slices of this call away from it.
         unsafe { slice::from_raw_parts_mut(self.0.buf_ptr().cast(), self.0.len_bytes()) }
     }
@@ -51,11 +51,20 @@ pub(crate) fn disjoint<'a>(
     input: &'a Input,
     output: &'a mut Output,
 ) -> PyResult<(&'a [u8], &'a mut [u8])> {
+    refuse_shared(input, output)?;
+    Ok((input.bytes(), output.bytes_mut()))
+}
+
+/// Refuses an input that shares memory with the output.
+///
+/// # Errors
+/// `ValueError` where it does.
+pub(crate) fn refuse_shared(input: &Input, output: &Output) -> PyResult<()> {
     let (from, to) = (range(&input.0), range(&output.0));
     if from.start < to.end && to.start < from.end {
         return Err(PyValueError::new_err("the input and the output share memory"));
     }
-    Ok((input.bytes(), output.bytes_mut()))
+    Ok(())
 }
 
 fn range(buffer: &PyUntypedBuffer) -> Range<usize> {

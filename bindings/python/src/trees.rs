@@ -9,7 +9,7 @@ use crate::error::Trouble;
 use crate::keys::KeyRing;
 use crate::options::Wishes;
 
-/// Returns whether the encrypted side of an operation is a sealed tree, or shall become one.
+/// Returns whether the encrypted side of an operation is a sealed tree, or will become one.
 pub(crate) fn is_sealed(
     evener: &Evener,
     wishes: &Wishes,
@@ -32,8 +32,8 @@ pub(crate) fn is_sealed(
     if evener.is_sealed_tree(&evener.local(tree)).map_err(at)? {
         return Ok(true);
     }
-    // Other keys than those of trees can have made none here.
-    if let Ok(sealed) = wishes.sealed(tree, keys) {
+    // Keys that can't seal trees have made none here.
+    if let Ok(sealed) = wishes.of_tree(tree, keys) {
         refuse_gone(&sealed).map_err(at)?;
     }
     Ok(false)
@@ -50,17 +50,19 @@ pub(crate) fn process(
 ) -> Result<Report, Trouble> {
     let local = target.map(|target| evener.local(target));
     if let (Operation::Encrypt, Some(target), Some(store)) = (operation, target, &local) {
-        let mut sealed = wishes.sealed(target, keys)?;
+        let mut sealed = wishes.sealed(operation, target, keys)?;
         sealed.wrap = keys.wrap()?;
-        // A mistyped passphrase would be that of the new generation.
-        if keys.is_passphrase() && evener.is_sealed_tree(store).unwrap_or(false) {
+        sealed.keeps_key = keys.is_passphrase();
+        sealed.audience = keys.audience();
+        // A mistyped passphrase would seal the new generation.
+        if keys.is_passphrase() && evener.is_sealed_tree(store).unwrap_or(true) {
             evener.signers_of_tree(store, &sealed)?;
         }
         let (mut report, made) = evener.seal_tree(&evener.local(source), store, &sealed)?;
         report.sealed = Some(SealedTree::Made(made));
         return Ok(report);
     }
-    let (tree, sealed) = (evener.local(source), wishes.sealed(source, keys)?);
+    let (tree, sealed) = (evener.local(source), wishes.sealed(operation, source, keys)?);
     let store = local.as_ref().map(|local| local as _);
     Ok(evener.open_tree(operation, &tree, store, &sealed)?.0)
 }
@@ -72,7 +74,7 @@ pub(crate) fn list(
     keys: &KeyRing,
     path: &Path,
 ) -> Result<Vec<String>, Trouble> {
-    let (tree, sealed) = (evener.local(path), wishes.sealed(path, keys)?);
+    let (tree, sealed) = (evener.local(path), wishes.sealed(Operation::Verify, path, keys)?);
     let (mut entries, mut failed) = (Vec::new(), None);
     let mut each = |entry| {
         match entry {

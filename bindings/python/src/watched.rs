@@ -1,4 +1,4 @@
-//! Work beside a thread that listens: for signals, and to tell of progress.
+//! Does work while another thread handles signals and reports progress.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use pyo3::prelude::*;
 
 use crate::error::Trouble;
 
-/// Runs `operation` on another thread, with the interpreter detached. This thread looks for
-/// signals and calls `progress`, at intervals and at the end. What either raises stops the
-/// operation, and is the result.
+/// Runs `operation` on another thread, with the interpreter detached. At intervals and at the end,
+/// this thread handles signals and calls `progress`. An exception in either stops the operation,
+/// and is the result.
 pub(crate) fn watched<T: Send>(
     py: Python<'_>,
     control: &Arc<Control>,
@@ -64,5 +64,5 @@ fn tell(py: Python<'_>, control: &Control, progress: Option<&Py<PyAny>>) -> PyRe
     call.call1(py, (now.done_files, now.done_bytes, now.found_files, now.found_bytes)).map(|_| ())
 }
 
-/// A signal is seen within it, and a little more.
+/// The time within which it notices a signal, more or less.
 const INTERVAL: Duration = Duration::from_millis(50);

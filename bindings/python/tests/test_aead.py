@@ -96,6 +96,10 @@ def test_mistakes_of_the_caller() -> None:
         AEAD.seal_many_into(bytes(73), [0, 73], out)
     with pytest.raises(BufferError):
         AEAD.seal_many_into(bytes(10), [0, 10], bytes(100))
+    view = memoryview(out)
+    for into in (AEAD.seal_many_into, AEAD.open_many_into):
+        with pytest.raises(ValueError, match="share memory"):
+            into(bytes(38), [0, 38], out, view[90:])
     with pytest.raises(TypeError, match="pickled"):
         pickle.dumps(AEAD)
     assert repr(AEAD) == "<evener.Aead of aes-256-gcm>"

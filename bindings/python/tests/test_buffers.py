@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import evener
 
 KEY = evener.generate()
-# About the boundaries of Cobblestone's chunks of 16 KiB.
+# Around the boundaries of Cobblestone's chunks of 16 KiB.
 LENGTHS = st.one_of(
     st.integers(0, 100),
     st.integers(-2, 2).flatmap(lambda d: st.integers(1, 4).map(lambda n: n * 16384 + d)),

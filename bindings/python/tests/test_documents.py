@@ -1,4 +1,4 @@
-"""Runs what the documents show."""
+"""Runs the examples in the documents."""
 
 from __future__ import annotations
 

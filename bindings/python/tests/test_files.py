@@ -44,6 +44,84 @@ def test_a_sealed_tree(tmp_path: Path, photos: Path, key: evener.KeyRing) -> Non
     assert (restored / "three").read_bytes() == b"3"
 
 
+def test_options_that_a_sealed_tree_refuses(
+    tmp_path: Path, photos: Path, key: evener.KeyRing
+) -> None:
+    sealed, restored = tmp_path / "sealed", tmp_path / "restored"
+    evener.encrypt(photos, sealed, keys=key, sealed=True)
+    never: list[dict[str, object]] = [
+        {"remove_source": True},
+        {"follow_symlinks": True},
+        {"context": b"x"},
+        {"suffix": ".x"},
+    ]
+    to_read = ["dry_run", "skip_changing", "one_file_system"]
+    for refused in [*never, {"existing": "update"}, *({name: True} for name in to_read)]:
+        with pytest.raises(ValueError, match="a sealed tree"):
+            evener.decrypt(sealed, restored, keys=key, **refused)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="a sealed tree"):
+            evener.verify(sealed, keys=key, **refused)  # type: ignore[arg-type]
+        assert not restored.exists()
+    to_seal = [{"existing": "overwrite"}, {"existing": "resume"}, {"overwrite": True}]
+    for refused in [*never, *to_seal, {"sparse": True}]:
+        with pytest.raises(ValueError, match="a sealed tree"):
+            evener.encrypt(photos, sealed, keys=key, **refused)  # type: ignore[arg-type]
+    assert (photos / "one").exists()
+    (photos / "three").write_bytes(b"3")
+    evener.encrypt(photos, sealed, keys=key, dry_run=True)
+    assert evener.verify(sealed, keys=key).generation == 1
+    evener.decrypt(sealed, restored, keys=key)
+    evener.decrypt(sealed, restored, keys=key, existing="overwrite")
+
+
+def test_options_that_are_for_sealed_trees_alone(
+    tmp_path: Path, photos: Path, key: evener.KeyRing
+) -> None:
+    plain, restored = tmp_path / "plain", tmp_path / "restored"
+    to_write = [{"padding": 100}, {"checksum": True}, {"recipients_changed": True}]
+    to_read = [{"generation": 1}, {"signers": "ssh-ed25519 AAAA"}, {"unsigned": True}]
+    for options in [*to_write, *to_read]:
+        with pytest.raises(ValueError, match="is for sealed trees"):
+            evener.encrypt(photos, plain, keys=key, **options)  # type: ignore[arg-type]
+    evener.encrypt(photos, plain, keys=key)
+    for options in to_read:
+        with pytest.raises(ValueError, match="is for sealed trees"):
+            evener.decrypt(plain, restored, keys=key, **options)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="is for sealed trees"):
+            evener.list(plain, keys=key, **options)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="is for sealed trees"):
+            evener.open(plain / "one.enc", keys=key, **options)  # type: ignore[arg-type]
+    assert not restored.exists()
+
+
+def test_a_sealed_tree_for_others(tmp_path: Path, photos: Path) -> None:
+    # The identity in age's own tests, and the recipients of that and of another one.
+    first = "age1zvkyg2lqzraa2lnjvqej32nkuu0ues2s82hzrye869xeexvn73equnujwj"
+    second = "age1lvyvwawkr0mcnnnncaghunadrqkmuf9e6507x9y920xxpp866cnql7dp2z"
+    sealed = tmp_path / "sealed"
+    one, two = evener.age(recipients=[first]), evener.age(recipients=[second])
+    evener.encrypt(photos, sealed, keys=one, sealed=True)
+    (photos / "three").write_bytes(b"3")
+    with pytest.raises(evener.EvenerError, match="recipients"):
+        evener.encrypt(photos, sealed, keys=two)
+    with pytest.raises(evener.EvenerError):
+        evener.encrypt(photos, sealed, keys=evener.age(passphrase="of the tree"))
+    assert evener.encrypt(photos, sealed, keys=two, recipients_changed=True).generation == 2
+    with pytest.raises(evener.EvenerError, match="recipients"):
+        evener.encrypt(photos, sealed, keys=one)
+
+
+def test_a_passphrase_keeps_the_key_of_a_sealed_tree(tmp_path: Path, photos: Path) -> None:
+    sealed, key = tmp_path / "sealed", evener.age(passphrase="of the tree")
+    evener.encrypt(photos, sealed, keys=key, sealed=True)
+    wrapped = sorted(sealed.glob("keys/*"))
+    (photos / "three").write_bytes(b"3")
+    assert evener.encrypt(photos, sealed, keys=key).generation == 2
+    assert wrapped
+    assert sorted(sealed.glob("keys/*")) == wrapped
+    assert evener.verify(sealed, keys=key).generation == 2
+
+
 def test_names_that_are_no_utf8(tmp_path: Path, key: evener.KeyRing) -> None:
     name = os.fsdecode(b"caf\xe9")
     tree = tmp_path / "tree"
@@ -146,7 +224,7 @@ def test_age(tmp_path: Path) -> None:
 
 def test_identities_of_age(tmp_path: Path, photos: Path) -> None:
     identity = tmp_path / "identity.txt"
-    # The one of age's own tests.
+    # The identity in age's own tests.
     identity.write_text(
         "AGE-SECRET-KEY-1EGTZVFFV20835NWYV6270LXYVK2VKNX2MMDKWYKLMGR48UAWX40Q2P2LM0\n"
     )
@@ -204,7 +282,7 @@ def test_other_threads_go_on(tmp_path: Path, key: evener.KeyRing) -> None:
 
 
 def test_an_interrupt_ends_it(tmp_path: Path) -> None:
-    """A source that never ends, so that nothing but the interrupt can end it."""
+    """The source is so long that only the interrupt can end the run."""
     os.mkfifo(tmp_path / "fifo")
     program = """if True:
         import sys, evener

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import os
+from typing import TYPE_CHECKING
 
 import pytest
 from cryptography import cobblestone as pyca
@@ -13,8 +15,11 @@ import evener
 from evener import cobblestone as ours
 from evener import tink
 
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
 KEY = bytes(range(32))
-# About the boundaries of chunks of 16 KiB.
+# Around the boundaries of chunks of 16 KiB.
 PIECES = st.lists(
     st.one_of(
         st.integers(0, 100),
@@ -79,6 +84,65 @@ def test_mistakes_of_the_caller() -> None:
     for again in (encryptor.finalize, lambda: encryptor.update(b"")):
         with pytest.raises(ValueError, match="finalized"):
             again()
+
+
+@given(st.integers(0, 60))
+def test_a_short_buffer_keeps_the_header(cut: int) -> None:
+    encryptor = ours.Cobblestone256Encryptor(KEY, b"")
+    sealed = encryptor.update(bytes(40_000)) + encryptor.finalize()
+    decryptor = ours.Cobblestone256Decryptor(KEY, b"")
+    assert decryptor.update(sealed[:cut]) == b""
+    with pytest.raises(ValueError, match="buffer for it 100"):
+        decryptor.update_into(sealed[cut:], bytearray(100))
+    out = bytearray(40_000)
+    written = decryptor.update_into(sealed[cut:], out)
+    assert out[:written] + decryptor.finalize() == bytes(40_000)
+
+
+def test_a_child_does_not_continue_encryption() -> None:
+    encryptor = ours.Cobblestone256Encryptor(KEY, b"")
+    encryptor.update(bytes(20_000))
+    child = os.fork()
+    if child == 0:
+        refused = 0
+        update = functools.partial(encryptor.update, bytes(40_000))
+        for work in (update, encryptor.finalize):
+            try:
+                work()
+            except evener.EvenerError:
+                refused += 1
+        os._exit(refused)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
+    assert encryptor.finalize()
+
+
+class _Raw(io.BytesIO):
+    """Takes at most so many bytes at once."""
+
+    def __init__(self, most: int | None) -> None:
+        super().__init__()
+        self.most = most
+
+    def write(self, data: Buffer, /) -> int:
+        return self.most and super().write(memoryview(data)[: self.most])  # type: ignore[return-value]
+
+
+def test_tinks_streams_to_raw_files() -> None:
+    keys, raw = evener.generate("tink"), _Raw(1000)
+    with tink.StreamingAead(keys).new_encrypting_stream(raw, b"") as stream:
+        stream.write(bytes(3 << 20))
+    assert evener.open_bytes(raw.getvalue(), keys=keys) == bytes(3 << 20)
+    for most in (0, None):
+        raw = _Raw(most)
+        stream = tink.StreamingAead(keys).new_encrypting_stream(raw, b"")
+        with pytest.raises(OSError, match="did not take"):
+            stream.write(bytes(3 << 20))
+        raw.most = 1000
+        stream.close()
+        assert not raw.getvalue()
+        stream = tink.StreamingAead(keys).new_encrypting_stream(_Raw(most), b"")
+        with pytest.raises(OSError, match="did not take"):
+            stream.close()
 
 
 @given(st.integers(-60, 60), st.integers(0, 2), st.binary(max_size=9))

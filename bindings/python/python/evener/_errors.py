@@ -1,7 +1,6 @@
 """The exceptions of this package.
 
-Mistakes of the caller, such as a length or an option that does not fit, are `ValueError` and
-`TypeError`.
+Mistakes of the caller, such as a wrong length or option, raise `ValueError` or `TypeError`.
 """
 
 from __future__ import annotations
@@ -15,8 +14,7 @@ if typing.TYPE_CHECKING:
 class EvenerError(Exception):
     """An operation did not succeed. `path` is the first file that failed.
 
-    `report` has all others, where the operation began; they are whole, and so is everything that
-    it does not name.
+    If the operation began, `report` names all files that failed. All others are complete.
     """
 
     path: str | None = None
@@ -24,15 +22,15 @@ class EvenerError(Exception):
 
 
 class KeyError(EvenerError):  # noqa: A001
-    """A key can't be read, made or opened. No message shows a part of it."""
+    """A key can't be read, made or opened. The message shows no part of it."""
 
 
 class DamagedError(EvenerError):
-    """Data is not authentic: it was changed or cut off, or the key is another one."""
+    """Data is not authentic: it was changed or cut off, or its key is another one."""
 
 
 class ExistsError(EvenerError, FileExistsError):
-    """An output exists already. `existing` has operations replace it, or go on beside it."""
+    """An output exists already. The option `existing` can replace or keep it."""
 
 
 class MissingError(EvenerError, FileNotFoundError):

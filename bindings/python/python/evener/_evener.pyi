@@ -9,7 +9,7 @@ from ._files import Path
 from ._report import Report
 
 class Array(Protocol):
-    """An array of NumPy's, which is not typed as a buffer before Python 3.12."""
+    """A NumPy array, which is not typed as a buffer before Python 3.12."""
 
     @property
     def __array_interface__(self) -> dict[str, Any]: ...
@@ -18,19 +18,19 @@ Buffer: TypeAlias = typing_extensions.Buffer | Array
 
 @final
 class KeyRing:
-    """The keys of operations. No text of it shows a secret, and it can't be pickled."""
+    """The keys of operations. It never prints a secret, and can't be pickled."""
 
     @staticmethod
     def load(
         path: Path, *, passphrase: str | bytes | None = None, identities: Path | None = None
     ) -> KeyRing:
-        """Reads a key file: a line of Evener's, a keyset of Tink, or either in age."""
+        """Reads a key file: Evener's, a Tink keyset, or either of them wrapped in age."""
 
     @staticmethod
     def generate(
         format: Literal["cobblestone-256", "cobblestone-128", "tink"] = "cobblestone-256",
     ) -> KeyRing:
-        """Makes a key. Keep it with `save`."""
+        """Makes a key. Store it with `save`."""
 
     @staticmethod
     def of_bytes(secret: bytes) -> KeyRing:
@@ -43,14 +43,14 @@ class KeyRing:
         recipients: Sequence[str] | None = None,
         passphrase: str | bytes | None = None,
     ) -> KeyRing:
-        """For age's own files, which the file of an identity or a passphrase opens.
+        """The keys of age files. A file with identities or a passphrase opens them.
 
-        They are encrypted for the recipients, with the passphrase, or for the identity's own
-        recipients.
+        Encryption is for the recipients, with the passphrase, or for the recipients of the
+        identities.
         """
 
     def save(self, path: Path) -> None:
-        """Writes a new key file, for its owner alone."""
+        """Writes a new key file, which only its owner can read."""
 
     @property
     def format(self) -> str:
@@ -69,7 +69,7 @@ def process(
 ) -> Report: ...
 def list_place(path: Path, keys: KeyRing, options: dict[str, Any], /) -> list[str]: ...
 def sealed_size(length: int, *, keys: KeyRing) -> int:
-    """The number of bytes that sealing makes of so many; with age, the most that it makes."""
+    """The sealed length of `length` bytes; with age, the most that it can be."""
 
 def seal_bytes(data: Buffer, *, keys: KeyRing, context: bytes | None = None) -> bytes:
     """Encrypts the content of a file in memory, on all cores."""
@@ -80,13 +80,14 @@ def open_bytes(sealed: Buffer, *, keys: KeyRing, context: bytes | None = None) -
 def seal_into(data: Buffer, out: Buffer, *, keys: KeyRing, context: bytes | None = None) -> int:
     """As `seal_bytes`, into a buffer of at least `sealed_size` bytes. Returns the length.
 
-    To make a new object takes longer than to encrypt. The buffers share no memory.
+    It saves the allocation of an object, which can take longer than encryption. The buffers must
+    not overlap.
     """
 
 def open_into(sealed: Buffer, out: Buffer, *, keys: KeyRing, context: bytes | None = None) -> int:
-    """As `open_bytes`, into a buffer, for which the length of `sealed` is always enough.
+    """As `open_bytes`, into a buffer. A buffer as long as `sealed` is always long enough.
 
-    Returns the length. Nothing of a file that is not authentic is left in the buffer.
+    Returns the length. If the file is not authentic, none of it is left in the buffer.
     """
 
 @final
@@ -107,11 +108,11 @@ class Reader:
 class Aead:
     """A cipher with its key: `aes-128-gcm`, `aes-192-gcm`, `aes-256-gcm`, `chacha20-poly1305`.
 
-    The methods `seal` and `open` draw random nonces, for at most 2^32 messages under a key, and a
-    sealed message is its nonce of 12 bytes, the ciphertext, and the tag of 16. `encrypt` and
-    `decrypt` are those of the classes in `cryptography.hazmat.primitives.ciphers.aead`.
+    `seal` and its variants draw random nonces, for at most 2^32 messages under a key. A sealed
+    message is its nonce of 12 bytes, the ciphertext, and the tag of 16. `encrypt` and `decrypt` are
+    those of the classes in `cryptography.hazmat.primitives.ciphers.aead`.
 
-    A message that is not authentic raises a `DamagedError`, and nothing of it is left anywhere.
+    A message that is not authentic raises a `DamagedError`, and leaves nothing in a buffer.
     """
 
     def __new__(cls, cipher: str, secret: Buffer) -> Aead: ...
@@ -121,16 +122,16 @@ class Aead:
 
     @property
     def overhead(self) -> int:
-        """The bytes by which a sealed message is longer: 28."""
+        """How many bytes longer a sealed message is: 28."""
 
     def encrypt(self, nonce: Buffer, data: Buffer, associated_data: Buffer | None) -> bytes:
-        """Encrypts under a nonce of the caller's, which no other message under this key has.
+        """Encrypts under the caller's nonce, which no other message under this key may have.
 
         Returns the ciphertext and the tag.
         """
 
     def decrypt(self, nonce: Buffer, data: Buffer, associated_data: Buffer | None) -> bytes:
-        """Decrypts what `encrypt` has made."""
+        """Decrypts a result of `encrypt`."""
 
     def seal(self, data: Buffer, aad: Buffer | None = None) -> bytes:
         """Seals a message. `aad` is authenticated, and not part of the result."""
@@ -142,7 +143,7 @@ class Aead:
         """Seals messages, with the same `aad`, on all cores."""
 
     def open_many(self, sealed: Sequence[Buffer], aad: Buffer | None = None) -> list[bytes]:
-        """Opens sealed messages on all cores: all, or none."""
+        """Opens sealed messages on all cores: all of them, or none."""
 
     def seal_many_into(
         self,
@@ -153,9 +154,9 @@ class Aead:
     ) -> int:
         """Seals the messages in a buffer into another one, the fastest way for many.
 
-        Message `i` is `data[offsets[i]:offsets[i + 1]]`, as in Arrow's arrays. The results lie one
-        behind the other, so that result `i` begins at `offsets[i] - offsets[0] + i * overhead`.
-        Offsets are a sequence, or an array of 64-bit numbers. Returns the length of all.
+        Message `i` is `data[offsets[i]:offsets[i + 1]]`, as in Arrow arrays. Results follow each
+        other without gaps: result `i` begins at `offsets[i] - offsets[0] + i * overhead`. Offsets
+        are a sequence, or an array of 64-bit integers. Returns the length of all results.
         """
 
     def open_many_into(
@@ -165,7 +166,7 @@ class Aead:
         out: Buffer,
         aad: Buffer | None = None,
     ) -> int:
-        """Opens the messages in a buffer into another one, as `seal_many_into` has made them."""
+        """Opens the messages that `seal_many_into` has sealed, into another buffer."""
 
     def __reduce__(self) -> NoReturn: ...
 

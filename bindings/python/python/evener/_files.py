@@ -15,7 +15,7 @@ Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
 
 class Progress(NamedTuple):
-    """The state of an operation. Every number only grows."""
+    """The state of an operation. No number ever decreases."""
 
     done_files: int
     done_bytes: int
@@ -28,50 +28,50 @@ Watch = bool | Callable[[Progress], object] | None
 
 
 class Selecting(TypedDict, total=False):
-    """What an operation takes, and what it knows of a sealed tree."""
+    """Options that select files, and options of sealed trees."""
 
     include: Sequence[str]
     """Globs of the files to take."""
     exclude: Sequence[str]
     """Globs of the files and directories to leave out."""
     context: bytes
-    """Files are bound to it: the same in both directions."""
+    """Binds files to a context: decryption needs the same one."""
     suffix: Path
-    """Of encrypted files; `.enc`, or `.age` for keys of age."""
+    """The suffix of encrypted files: by default `.enc`, or `.age` with age keys."""
     one_file_system: bool
     sealed: bool | None
-    """True makes or takes a sealed tree, which hides names. Without it, the place tells."""
+    """True for a sealed tree, which hides names. By default, Evener detects an existing one."""
     generation: int
     """The generation of a sealed tree to read; otherwise the newest one."""
     state: Path
     """The directory in which this machine remembers sealed trees."""
     signers: str
-    """Lines with the public keys of those who may have signed a sealed tree."""
+    """The public keys of the trusted signers of a sealed tree, one a line."""
     unsigned: bool
-    """Believe a sealed tree that nobody has signed."""
+    """Trust a sealed tree that nobody has signed."""
 
 
 class Options(Selecting, total=False):
     """The options of operations on files and trees."""
 
     existing: Literal["refuse", "overwrite", "resume", "update"]
-    """How to treat outputs that exist: as errors (the default); replace them; leave complete ones
-    as they are; replace those whose source has changed."""
+    """The treatment of existing outputs: `refuse` (the default) fails, `overwrite` replaces them,
+    `resume` skips complete ones, and `update` replaces those whose source has changed."""
     overwrite: bool
     """With resume or update, also replace outputs that do not match."""
     engines: Sequence[str]
-    """Names of engines that work instead of `cpu`."""
+    """The names of the engines to use instead of `cpu`."""
     workers: int
     memory: int
     """The most memory for buffers, in bytes."""
     max_cpu: int
-    """A percentage of all cores."""
+    """The most CPU time to use, as a percentage of all cores."""
     background: bool
     """Use only idle CPU time."""
     durable: bool
     """Sync outputs to the device."""
     remove_source: bool
-    """Remove each source once its output was read back and compared."""
+    """Remove each source after its output was read back and compared."""
     follow_symlinks: bool
     owner: bool
     xattrs: bool
@@ -82,9 +82,12 @@ class Options(Selecting, total=False):
     measure_total: bool
     """Add up the sizes of all files first, for progress."""
     padding: int
-    """Of a new sealed tree: the least length of a file in bytes."""
+    """The least length of a file in a new sealed tree, in bytes."""
     checksum: bool
-    """Read every file, to find those that changed without a trace."""
+    """Compare the content of every file, for changes that its time and size don't show."""
+    recipients_changed: bool
+    """Seal for other recipients, or another passphrase, than this machine last sealed for, after
+    `evener rewrap` on another machine. Without that, they can't read unchanged files."""
 
 
 def encrypt(
@@ -92,10 +95,10 @@ def encrypt(
 ) -> Report:
     """Encrypts a file or a tree. A tree goes to a tree with the same names and a suffix.
 
-    `progress` is called with a `Progress`, some 20 times a second; whatever it raises stops the
-    operation. True shows a bar of tqdm.
+    Calls `progress` with a `Progress` about 20 times a second. An exception in it stops the
+    operation. True shows a progress bar of tqdm.
 
-    Raises an `EvenerError` when files failed; all others are done, and its `report` names those.
+    Raises an `EvenerError` if files failed. Its `report` names them, and all others are done.
     """
     return _process("encrypt", source, target, keys, progress, options)
 
@@ -103,7 +106,7 @@ def encrypt(
 def decrypt(
     source: Path, target: Path, *, keys: KeyRing, progress: Watch = None, **options: Unpack[Options]
 ) -> Report:
-    """Decrypts a file or a tree, as `encrypt` encrypts it."""
+    """Decrypts a file or a tree that `encrypt` has made. The parameters are the same."""
     return _process("decrypt", source, target, keys, progress, options)
 
 
@@ -136,7 +139,7 @@ def _process(
 
 @contextlib.contextmanager
 def _call(operation: str, progress: Watch) -> Iterator[Callable[..., object] | None]:
-    """What the extension calls with the four numbers of a `Progress`."""
+    """Yields the extension's callback, which takes the four numbers of a `Progress`."""
     if callable(progress):
         call = progress
         yield lambda *numbers: call(Progress(*numbers))

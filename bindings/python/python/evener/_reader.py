@@ -1,4 +1,4 @@
-"""Encrypted files as files of Python."""
+"""Encrypted files as Python file objects."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Seekable(Protocol):
 
 
 class EncryptedFile(io.RawIOBase):
-    """The plaintext of an encrypted file, to be read at any place by any number of threads.
+    """The plaintext of an encrypted file, for reads at any offset by any number of threads.
 
-    A read decrypts and authenticates the chunks that it touches, and raises a `DamagedError` where
-    one was changed.
+    A read decrypts and authenticates the chunks that it touches, and raises a `DamagedError` if one
+    was changed.
     """
 
     def __init__(self, reader: _evener.Reader) -> None:
@@ -41,22 +41,22 @@ class EncryptedFile(io.RawIOBase):
         return self._reader.size
 
     def read_at(self, offset: int, length: int) -> bytes:
-        """Reads so many bytes, or fewer at the end. The position stays as it is."""
+        """Reads `length` bytes, or fewer at the end. Does not move the position."""
         return self._open().read_at(offset, length)
 
     def cat_ranges(self, starts: Sequence[int], ends: Sequence[int]) -> list[bytes]:
-        """Reads the ranges from each start to the end beside it, in the order of the file."""
+        """Reads the ranges from each start to the corresponding end, in the order of the file."""
         return self._open().cat_ranges(starts, ends)
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
-        """Fills a buffer, except at the end of the file."""
+        """Fills a buffer, or less of it at the end of the file."""
         with self._lock:
             count = self._open().read_into(buffer, self._position)
             self._position += count
             return count
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Reads so many bytes, or fewer at the end; without a size, all that follows."""
+        """Reads `size` bytes, or fewer at the end; without a size, the rest of the file."""
         with self._lock:
             reader = self._open()
             if size is None or size < 0:
@@ -106,10 +106,10 @@ def open(  # noqa: A001
 ) -> EncryptedFile:
     """Opens an encrypted file, to read any part of it.
 
-    `file` is a path, or an object that has `seek` and `read`; that one stays open when the result
-    is closed. In a sealed tree, `member` is the path of a file below its root.
+    `file` is a path, or an object that has `seek` and `read`; closing the result leaves the object
+    open. In a sealed tree, `member` is the path of a file below its root.
 
-    Opening reads the last chunk, so that a file which was cut short is refused.
+    Opening reads the last chunk, and thereby rejects a file that was cut short.
     """
     if isinstance(file, str | bytes | os.PathLike):
         return EncryptedFile(_evener.Reader.of_path(file, member, keys, dict(options)))

@@ -9,14 +9,14 @@ from typing import Any
 
 
 def path_of(document: dict[str, Any]) -> str:
-    """The path in a document, with the bytes that are no UTF-8 as surrogates."""
+    """The path in a document, with surrogates for bytes that are not UTF-8."""
     digits = document.get("path_hex")
     return os.fsdecode(bytes.fromhex(digits)) if digits else str(document["path"])
 
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A file that failed (in `Report.failures`), or that the caller should know about."""
+    """A file that failed (in `Report.failures`), or another that the caller should know about."""
 
     path: str
     reason: str
@@ -29,7 +29,7 @@ class Report:
     operation: str
     format: str
     files: int
-    """Files done, without those skipped."""
+    """Files processed, without skipped ones."""
     bytes: int
     """Bytes read from them."""
     bytes_written: int
@@ -40,7 +40,7 @@ class Report:
     files_updated: int
     files_unchanged: int
     failures: tuple[Remark, ...]
-    """Files that could not be done."""
+    """Files that failed."""
     notices: tuple[Remark, ...]
     """Entries that were left out, and others that the caller should know about."""
     generation: int | None
@@ -75,7 +75,7 @@ class Listed:
 
     path: str
     size: int | None
-    """The plaintext's length in bytes, where it is known."""
+    """The plaintext's length in bytes, if it is known."""
     document: dict[str, Any] = field(repr=False, compare=False)
     """All that is known, as the program's `--json` prints it."""
 

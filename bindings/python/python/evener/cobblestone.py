@@ -1,7 +1,8 @@
 """C2SP's chunked encryption piece by piece, with the classes of `cryptography.cobblestone`.
 
-The files are the same. A `DamagedError` takes the place of `InvalidTag`, and a `ValueError` that of
-`AlreadyFinalized`. Large pieces are done on all cores.
+The file format is the same. `DamagedError` takes the place of `InvalidTag`, and `ValueError` that
+of `AlreadyFinalized`. Large pieces use all cores. After a fork, a child
+process can't continue encryption.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class _Context:
         self._file = _evener.Incremental(self._encrypts, KeyRing.of_bytes(secret), bound)
 
     def update(self, data: Buffer) -> bytes:
-        """Takes a piece, and returns the chunks that are whole."""
+        """Takes a piece, and returns the chunks that are complete."""
         return self._file.update(data)
 
     def update_into(self, data: Buffer, buf: Buffer) -> int:

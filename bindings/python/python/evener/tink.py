@@ -18,11 +18,11 @@ __all__ = ["StreamingAead"]
 class Writable(Protocol):
     """A binary file to write to."""
 
-    def write(self, data: bytes, /) -> object: ...
+    def write(self, data: bytes | memoryview, /) -> int | None: ...
 
 
 class StreamingAead:
-    """The keys of a keyset for streams: AES-GCM-HKDF. Load or generate them as a `KeyRing`."""
+    """The keys of a streaming keyset (AES-GCM-HKDF). Load or generate them as a `KeyRing`."""
 
     def __init__(self, keys: KeyRing) -> None:
         if keys.format != "tink":
@@ -32,7 +32,7 @@ class StreamingAead:
     def new_encrypting_stream(
         self, ciphertext_destination: Writable, associated_data: bytes
     ) -> io.RawIOBase:
-        """Returns a file that encrypts what is written to it. Only `close` makes the end.
+        """Returns a file object that encrypts everything written to it. `close` completes the file.
 
         The destination stays open.
         """
@@ -41,7 +41,7 @@ class StreamingAead:
     def new_decrypting_stream(
         self, ciphertext_source: Seekable, associated_data: bytes
     ) -> io.BufferedReader:
-        """Returns a file with the plaintext, in which one can seek. The source stays open."""
+        """Returns a seekable file object with the plaintext. The source stays open."""
         return io.BufferedReader(open(ciphertext_source, keys=self._keys, context=associated_data))
 
 
@@ -54,9 +54,9 @@ class _Encrypting(io.RawIOBase):
     def write(self, data: Buffer, /) -> int:
         if self.closed:
             raise ValueError("write to closed file")
-        # A file from which a piece is missing must not get an end.
+        # A file that lacks a piece must not be completed.
         self._is_whole = False
-        self._target.write(self._file.update(data))
+        self._put(self._file.update(data))
         self._is_whole = True
         return memoryview(data).nbytes  # type: ignore[arg-type, unused-ignore]
 
@@ -66,15 +66,24 @@ class _Encrypting(io.RawIOBase):
     def close(self) -> None:
         if not self.closed and self._is_whole:
             self._is_whole = False
-            self._target.write(self._file.finalize())
+            self._put(self._file.finalize())
         super().close()
 
+    def _put(self, sealed: bytes) -> None:
+        left = memoryview(sealed)
+        while left:
+            # Raw files may take a part, or nothing.
+            taken = self._target.write(left)
+            if not taken:
+                raise OSError("the destination did not take all bytes")
+            left = left[taken:]
+
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        # What was interrupted is no whole file.
+        # An interrupted file is not whole.
         self._is_whole &= kind is None
         super().__exit__(kind, *rest)  # type: ignore[arg-type]
 
     def __del__(self) -> None:
-        # Nor is what nobody has closed.
+        # Nor is a file that nobody has closed.
         self._is_whole = False
         super().close()
