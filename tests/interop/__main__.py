@@ -9,6 +9,7 @@ from pathlib import Path
 import age_keys
 import cobblestone_files
 import format_page
+import object_stores
 import openssl_files
 import tink_files
 from evener import Evener, Skipped
@@ -20,7 +21,7 @@ def main() -> int:
         return 2
     program = Path(sys.argv[1]).resolve()
     failed = False
-    for peer in (cobblestone_files, tink_files, openssl_files, age_keys, format_page):
+    for peer in (cobblestone_files, tink_files, openssl_files, age_keys, format_page, object_stores):
         for check in peer.CHECKS:
             name = f"{peer.__name__}: {check.__name__.replace('_', ' ')}"
             with tempfile.TemporaryDirectory() as home:

@@ -216,13 +216,15 @@ class Readers:
         self.home = evener.home / "readers"
         self.home.mkdir()
         readers = READER.findall(PAGE.read_text())
-        assert len(readers) == 8, f"{PAGE} has {len(readers)} readers"
+        assert len(readers) == 9, f"{PAGE} has {len(readers)} readers"
         for name, text in readers:
             (self.home / name).write_text(text)
 
-    def __call__(self, name: str, *arguments: str | Path, fails: bool = False) -> bytes:
+    def __call__(
+        self, name: str, *arguments: str | Path, fails: bool = False, given: bytes = b""
+    ) -> bytes:
         command = [sys.executable, str(self.home / name), *map(str, arguments)]
-        done = subprocess.run(command, capture_output=True)
+        done = subprocess.run(command, capture_output=True, input=given)
         if (done.returncode != 0) != fails:
             raise AssertionError(f"{command}: {done.returncode}\n{done.stderr.decode()}")
         return done.stdout
