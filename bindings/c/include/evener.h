@@ -361,7 +361,7 @@ enum evener_tree_flag
      */
     EVENER_TREE_FLAG_TRUST_UNOPENED = 32,
     /**
-     * To seal: the recipients or the passphrase may be others than this machine last sealed for, as
+     * To seal: accept other recipients or another passphrase than this machine last sealed for, as
      * after `evener_tree_rewrap` on another machine. Otherwise that is an error, since others could not
      * read unchanged files.
      */
@@ -1197,8 +1197,8 @@ evener_status evener_unseal(const struct evener_file_key *key,
  * until it is complete. `options` may be NULL. A FIFO, a device or `/dev/fd/N`, on either side, is
  * read or written from beginning to end; plaintext comes out of it once its chunks are authenticated.
  *
- * If the default state knows a sealed tree in the place of the encrypted side, or above it, that is
- * gone, the status is `EVENER_STATUS_FILE`. `evener verify --allow-rollback` has it forgotten.
+ * If the default state knows a sealed tree at the encrypted side or above it, and the tree is
+ * gone, the status is `EVENER_STATUS_FILE`. `evener verify --allow-rollback` forgets such a tree.
  *
  * If files fail, they are listed in the report, all others are done, and the status is
  * `EVENER_STATUS_INCOMPLETE`. `report` gets the report whatever the status: that of an operation
@@ -1462,9 +1462,9 @@ evener_status evener_session_finish(const struct evener_session *session);
 void evener_session_free(struct evener_session *session);
 
 /**
- * Stores 1 if a directory says that it is a sealed tree, else 0. It fails if the directory can't be
- * read, its marker is damaged or of a later version, or the default state knows a sealed tree there or
- * in a directory above, which is gone.
+ * Stores 1 if a directory says that it is a sealed tree, else 0. It fails if the directory can't
+ * be read, its marker is damaged or of a later version, or the default state knows a sealed tree
+ * there or in a directory above, and the tree is gone.
  */
 evener_status evener_tree_is_sealed(const char *tree,
                                     uint32_t *answer);

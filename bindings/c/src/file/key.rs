@@ -162,7 +162,7 @@ impl FileKeyHandle {
         }))
     }
 
-    /// A word for those whom it wraps keys for; `None` of a key.
+    /// A word that stands for its recipients; `None` for a key.
     pub(crate) fn audience(&self) -> Option<String> {
         let Content::Age { recipients, .. } = &self.0 else { return None };
         Some(audience(recipients))

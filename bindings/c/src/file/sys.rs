@@ -215,8 +215,8 @@ pub unsafe extern "C" fn evener_unseal(
 /// until it is complete. `options` may be NULL. A FIFO, a device or `/dev/fd/N`, on either side, is
 /// read or written from beginning to end; plaintext comes out of it once its chunks are authenticated.
 ///
-/// If the default state knows a sealed tree in the place of the encrypted side, or above it, that is
-/// gone, the status is `EVENER_STATUS_FILE`. `evener verify --allow-rollback` has it forgotten.
+/// If the default state knows a sealed tree at the encrypted side or above it, and the tree is
+/// gone, the status is `EVENER_STATUS_FILE`. `evener verify --allow-rollback` forgets such a tree.
 ///
 /// If files fail, they are listed in the report, all others are done, and the status is
 /// `EVENER_STATUS_INCOMPLETE`. `report` gets the report whatever the status: that of an operation

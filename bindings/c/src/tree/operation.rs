@@ -33,7 +33,7 @@ pub(crate) struct OpenTree<'a> {
 pub(crate) type Each<'a> = &'a mut dyn FnMut(&Item) -> bool;
 
 impl<'a> OpenTree<'a> {
-    /// A tree to read or to write, which `key` opens.
+    /// Prepares a tree that `key` opens, to read or to write it.
     pub(crate) fn new(
         operation: Operation,
         path: &'a Path,
@@ -119,7 +119,7 @@ impl<'a> OpenTree<'a> {
                     report.sealed.get_or_insert(SealedTree::Read(info));
                     goes_on
                 }
-                // Keys of removed generations are needed no more.
+                // Keys of removed generations are no longer needed.
                 Err(_) if !is_whole => true,
                 Err(error) => {
                     let path = self.path.join(format!("tree/{number:019}"));

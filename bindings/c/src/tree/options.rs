@@ -84,7 +84,7 @@ pub enum TreeFlag {
     Shallow = 16,
     /// To wrap keys for others: remove old wrappings also where nothing given opens the new ones.
     TrustUnopened = 32,
-    /// To seal: the recipients or the passphrase may be others than this machine last sealed for, as
+    /// To seal: accept other recipients or another passphrase than this machine last sealed for, as
     /// after `evener_tree_rewrap` on another machine. Otherwise that is an error, since others could not
     /// read unchanged files.
     RecipientsChanged = 64,

@@ -30,9 +30,9 @@ unsafe impl Versioned for SealedTreeOptions {
 /// The place for a report.
 type Place<'p> = Option<&'p mut MaybeUninit<Option<Box<ReportHandle>>>>;
 
-/// Stores 1 if a directory says that it is a sealed tree, else 0. It fails if the directory can't be
-/// read, its marker is damaged or of a later version, or the default state knows a sealed tree there or
-/// in a directory above, which is gone.
+/// Stores 1 if a directory says that it is a sealed tree, else 0. It fails if the directory can't
+/// be read, its marker is damaged or of a later version, or the default state knows a sealed tree
+/// there or in a directory above, and the tree is gone.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn evener_tree_is_sealed(
     tree: *const c_char,
@@ -312,7 +312,7 @@ impl Call<'_> {
     /// Performs an operation that reports progress.
     ///
     /// # Safety
-    /// The options keep the header's rules.
+    /// The options must follow the header's rules.
     unsafe fn told(
         &self,
         operate: impl FnOnce(&OpenTree<'_>) -> Outcome + Send,
@@ -323,10 +323,10 @@ impl Call<'_> {
     }
 }
 
-/// Opens a tree for an operation, and stores the operation's report; NULL if there is none.
+/// Opens a tree, performs an operation on it, and stores its report, or NULL if there is none.
 ///
 /// # Safety
-/// All pointers keep the header's rules.
+/// All pointers must follow the header's rules.
 unsafe fn at_tree(
     operation: Operation,
     key: Option<&FileKeyHandle>,
@@ -353,7 +353,7 @@ unsafe fn at_tree(
 /// Passes a tree's items to the callback.
 ///
 /// # Safety
-/// All pointers keep the header's rules.
+/// All pointers must follow the header's rules.
 unsafe fn pass_items(
     key: Option<&FileKeyHandle>,
     tree: *const c_char,

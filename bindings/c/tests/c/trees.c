@@ -303,7 +303,7 @@ static void other_recipients_are_an_error(const char *directory, evener_tree_opt
     evener_file_key_free(reader);
 }
 
-/* Calls for plain files and trees ask the default state, as the program does. */
+/* Calls for plain files and trees look in the default state, as the program does. */
 static void a_plain_tree_in_its_place_is_refused(const evener_file_key *key, const char *directory)
 {
     char source[4096], tree[4096], out[4096], file[4096];

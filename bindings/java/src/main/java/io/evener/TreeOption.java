@@ -20,7 +20,7 @@ public enum TreeOption {
     /** To wrap keys for others: remove old wrappings also where nothing given opens the new ones. */
     TRUST_UNOPENED,
     /**
-     * To seal: the recipients or the passphrase may be others than this machine last sealed for, as
+     * To seal: accept other recipients or another passphrase than this machine last sealed for, as
      * after {@link SealedTree#rewrap} on another machine. Otherwise that is an error, since others
      * could not read unchanged files.
      */
