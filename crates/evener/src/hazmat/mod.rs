@@ -2,7 +2,7 @@
 //!
 //! Everything here is easy to misuse. An IV that repeats under a key reveals plaintext (CTR, CBC)
 //! or lets anyone forge messages (GCM); a changed message goes unnoticed (ECB, CBC, CTR); equal
-//! blocks of plaintext look equal (ECB). Take [`Aead`](crate::Aead) for messages and
+//! blocks of plaintext look equal (ECB). Take [`Aead`] for messages and
 //! [`Evener`](crate::Evener) for files, unless a format or a device prescribes one of these modes.
 //!
 //! | type | for |
