@@ -182,8 +182,10 @@ fn what_a_worker_reads_lies_in_the_engines_memory() {
             let (copies, most) =
                 (arena.copies.load(Ordering::SeqCst), arena.most.swap(0, Ordering::SeqCst));
             assert_eq!(copies, 0, "{operation:?} under {watch:?}");
-            // Each worker's input, output and spare buffer. A guard that copied would have its own.
-            assert_eq!(arena.large.swap(0, Ordering::SeqCst), 6, "{operation:?} under {watch:?}");
+            // Each worker's input, output and spare buffer; on a busy machine one may do it all. A guard
+            // that copied would have its own.
+            let large = arena.large.swap(0, Ordering::SeqCst);
+            assert!([3, 6].contains(&large), "{operation:?} under {watch:?}: {large}");
             assert!((AT_ONCE / 2..=2 * AT_ONCE).contains(&most), "{operation:?}: {most}");
         });
         drop(seat);
