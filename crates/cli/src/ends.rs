@@ -170,7 +170,7 @@ impl Ends {
         })
     }
 
-    /// What `rewrap` changes in place, or copies if it is a pipe.
+    /// The source of `rewrap`, which it changes in place, or copies if it is a pipe.
     pub(crate) fn to_rewrap(path: OsString, telling: &Telling) -> Result<Ends, Trouble> {
         let target = (Place::of_source(path.clone()) == Place::Pipe).then(|| "-".into());
         Ends::find(Operation::Encrypt, path, target, false, telling)

@@ -1,4 +1,4 @@
-//! What stands for object stores in a program that was built without them.
+//! Stands for object stores in a program that was built without them.
 
 use std::fmt;
 use std::num::NonZeroU64;

@@ -77,7 +77,7 @@ impl Plain {
     }
 }
 
-/// What the user is told of a file with other names, which keep what was there.
+/// The notice about a file with other names, which keep the old content.
 pub(crate) fn of_other_names(path: &Path) -> Option<String> {
     let others = fs::metadata(path).ok().filter(fs::Metadata::is_file)?.nlink().checked_sub(1)?;
     (others > 0).then(|| "the file has other names (hard links), which keep the old one".to_owned())

@@ -33,7 +33,7 @@ pub(crate) struct Plan {
     /// The files of a tree to take.
     pub(crate) selection: Selection,
     pub(crate) route: Route,
-    /// What opens the object stores among the ends.
+    /// Opens the object stores among the ends.
     pub(crate) stores: Stores,
     /// The options of the sealed tree that is made or read.
     pub(crate) sealed: Option<Work>,

@@ -22,7 +22,7 @@ use crate::progress::clear_bar;
 use crate::route::Route;
 use crate::trouble::{Trouble, complain, refused, shown};
 
-/// What opens object stores. Copies share what is open.
+/// Opens object stores. Copies share the open ones.
 #[derive(Clone, Default)]
 pub(crate) struct Stores {
     settings: Settings,
@@ -109,7 +109,7 @@ impl Stores {
         })
     }
 
-    /// What a run keeps the state of a sealed tree under.
+    /// The name under which a run keeps the state of a sealed tree.
     pub(crate) fn name(&self, address: &Address) -> String {
         match &self.settings.endpoint {
             Some(endpoint) => format!("{address} at {endpoint}"),
@@ -216,7 +216,7 @@ fn tell_of_silence(address: &Address) {
     complain(&format_args!("{address}: the store does not answer; trying again"));
 }
 
-/// What is read.
+/// A source with its path.
 struct Source {
     path: PathBuf,
     place: Box<dyn Origin>,

@@ -1,4 +1,4 @@
-//! What the program believes of sealed trees that this machine has seen.
+//! Trust in sealed trees that this machine has seen.
 
 mod common;
 

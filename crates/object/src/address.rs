@@ -16,7 +16,7 @@ pub enum Provider {
 }
 
 impl Provider {
-    /// What addresses begin with, before `://`.
+    /// The beginning of addresses, before `://`.
     pub fn scheme(self) -> &'static str {
         match self {
             Provider::S3 => "s3",
@@ -33,7 +33,7 @@ pub struct Address {
     pub provider: Provider,
     /// The bucket or container.
     pub bucket: String,
-    /// What all names begin with, without slashes at either end; it may be empty.
+    /// The beginning of all names, without slashes at either end; it may be empty.
     pub prefix: String,
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct Object {
     ahead: Mutex<Option<Ahead>>,
 }
 
-/// What tells a version of an object from all others: its generation in Google's store, whose ETags
+/// Distinguishes a version of an object from all others: its generation in Google's store, whose ETags
 /// differ from one interface to the other, and elsewhere its ETag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Version {

@@ -19,7 +19,7 @@ pub(crate) struct Upload {
     objects: Objects,
     name: Name,
     options: WriteOptions,
-    /// What tells this attempt from all others. It is in the object's metadata.
+    /// Distinguishes this attempt from all others. It is in the object's metadata.
     token: String,
     /// True if it may replace nothing.
     is_new: bool,
@@ -147,7 +147,7 @@ fn replace(objects: &Objects, name: &Name, options: &mut WriteOptions) -> Result
     match objects.status(name)? {
         Some(there) if is_google => options.if_version_match = there.version().map(str::to_owned),
         Some(there) => options.if_match = there.etag().map(str::to_owned),
-        // Who may replace need not be refused by a server without conditions.
+        // A user who may replace objects needs no server with conditions.
         None => options.if_not_exists = is_google,
     }
     Ok(())

@@ -15,7 +15,7 @@ pub(crate) fn fault(error: &Error, name: &Name) -> Fault {
     }
 }
 
-/// What went wrong, on one line that is safe to print: a server may have written it.
+/// The reason of a failure, on one line that is safe to print: a server may have written it.
 pub(crate) fn text(error: &Error) -> String {
     shown(&words(error))
 }

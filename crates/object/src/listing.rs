@@ -1,4 +1,4 @@
-//! What is below a prefix.
+//! Lists the objects below a prefix.
 
 use std::path::PathBuf;
 

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use evener_place::Metadata;
 
-/// What tells an attempt to write an object from all others.
+/// Distinguishes an attempt to write an object from all others.
 pub(crate) const TOKEN: &str = "evenerattempt";
 
 /// The key of the time at which the source was last changed, for a later update.

@@ -1,4 +1,4 @@
-//! What speaks with a store.
+//! Sets up the client of a store.
 
 use std::time::Duration;
 use std::{env, fmt};

@@ -13,7 +13,7 @@ use crate::fault::text;
 use crate::objects::Objects;
 use crate::transport::INSISTS;
 
-/// What a store has shown, asked at most once each.
+/// The answers of a store to probes, each asked at most once.
 #[derive(Default)]
 pub(crate) struct Probe {
     whole: Mutex<Option<Result<(), Fault>>>,

@@ -248,7 +248,7 @@ fn a_file_that_changes_meanwhile_is_not_lost() {
     }
 }
 
-/// What a child does: [`change`] for the tree at this path.
+/// The work of a child: [`change`] for the tree at this path.
 const TREE: &str = "EVENER_TEST_TREE";
 
 #[test]

@@ -16,7 +16,7 @@ fn child() {
     seal_in_child();
 }
 
-/// What a child tells, of whose calls some fail.
+/// The output of a child, some of whose calls fail.
 #[track_caller]
 fn with_fault(scene: &Scene, action: &str, status: i32, fault: &[(&str, &str)]) -> String {
     let mut command = scene.seal_command("key", "a");
@@ -57,7 +57,7 @@ fn another_name_of_a_file_stands_for_one_that_fails() {
     }
 }
 
-/// What becomes of a first name whose further ones can't be read.
+/// The fate of a first name whose further ones can't be read.
 type Change = (&'static str, fn(&Path));
 
 const CHANGES: [Change; 5] = [

@@ -164,7 +164,7 @@ impl Rekey {
     }
 }
 
-/// What the options say of the new key.
+/// The options of the new key.
 enum NewKey {
     Named(KeyMaterial),
     Wrapped(Wrapping),

@@ -86,7 +86,7 @@ pub(super) fn opening(
 /// Gives age files other recipients.
 pub(crate) struct AgeRewrapping {
     headers: FileHeaders,
-    /// What opens the new headers to check them; `None` if they are trusted.
+    /// The identities that open the new headers to check them; `None` if they are trusted.
     check: Option<FileHeaders>,
 }
 

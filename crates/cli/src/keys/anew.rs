@@ -312,7 +312,7 @@ fn begun_for(wrapping: &Wrapping) -> String {
     format!("rekey-{}", wrapping.audience())
 }
 
-/// What is done when all files of a place have a new key.
+/// The steps that follow when all files of a place have a new key.
 pub(crate) struct LastSteps {
     /// The old wrapped keys.
     pub(crate) old: Vec<OpenKey>,

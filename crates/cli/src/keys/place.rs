@@ -18,7 +18,7 @@ use crate::trouble::Trouble;
 /// A wrapped key that was written.
 pub(super) struct Created {
     pub(super) path: PathBuf,
-    /// What the user should know of how it was made.
+    /// A notice about the way it was made.
     pub(super) notice: Option<&'static str>,
     /// True if it is the only key in its place.
     pub(super) is_first: bool,

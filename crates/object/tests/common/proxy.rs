@@ -24,7 +24,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// What repeated requests have in common.
+    /// The common part of repeated requests.
     pub fn purpose(&self) -> String {
         let head = String::from_utf8_lossy(&self.head).to_ascii_lowercase();
         let range = head.lines().find(|line| line.starts_with("range:")).unwrap_or_default();
@@ -63,7 +63,7 @@ pub fn at_first(times: u32) -> impl Fn(&Request) -> bool {
     }
 }
 
-/// What the proxy does with a request.
+/// The way the proxy treats a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
     Pass,

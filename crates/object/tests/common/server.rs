@@ -142,7 +142,7 @@ impl Server {
         fs::read_to_string(self.home.path().join("log")).unwrap()
     }
 
-    /// What a server of S3's protocol has in the bucket.
+    /// The content of the bucket of a server of S3's protocol.
     pub fn bucket(&self) -> PathBuf {
         self.home.path().join("bucket")
     }
@@ -166,7 +166,7 @@ impl Drop for Server {
 pub const AZURITE_KEY: &str =
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
-/// What Azure wants beside a request.
+/// The signature that Azure requires.
 fn signature(signed: &str) -> String {
     let line = "key=$(printf %s \"$1\" | base64 -d | od -An -v -tx1 | tr -d ' \\n')
         printf %s \"$2\" | openssl dgst -sha256 -mac HMAC -macopt hexkey:$key -binary | base64 -w0";

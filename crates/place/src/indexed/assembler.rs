@@ -22,7 +22,7 @@ pub(super) struct Line {
     pub(super) stamp: Option<Stamp>,
     /// Of a further name that the generation before has, and that is kept as it was there.
     pub(super) kept: Option<Kept>,
-    /// What the generation before has in the place of a further name.
+    /// The entry of the generation before in the place of a further name.
     pub(super) before: Option<Box<Entry>>,
 }
 

@@ -129,7 +129,7 @@ impl Writer<'_> {
         }
         result.signer = signing.map(|signing| signing.public().fingerprint());
         let mut report = self.report(&ring, done, record, &result);
-        // What signs may be stopped too.
+        // The signer may be stopped too.
         let is_undone = result.generation == 0 && self.run.control.is_stopped();
         report.update = update;
         report.interrupted |= is_stopped || is_undone;
@@ -285,7 +285,7 @@ impl Writer<'_> {
         state.partials().into_iter().filter(fits).collect()
     }
 
-    /// Who signs the generation; `None` if nobody does.
+    /// The signer of the generation; `None` if nobody signs.
     fn signing(
         &self,
         base: &Base,

@@ -242,7 +242,7 @@ impl Writer<'_> {
         })?;
         let kept = newest.claim.kept.as_ref();
         let is_whole = is_own || kept.is_none_or(|kept| kept.contains(noted.number));
-        // What a key sealed that was replaced since is sealed anew.
+        // Content under a key that was replaced since is sealed anew.
         let key = roots.step(noted.number)?.claim.key;
         let is_whole = is_whole && !newest.claim.retired.contains(&key);
         Ok(Base {

@@ -129,7 +129,7 @@ impl<'a> Keys<'a> {
             });
             match unwrapped {
                 Ok(keys) if keys.commitment().id() == key => return Ok(Arc::new(keys)),
-                // What could not be read may be the key.
+                // The unread file may be the key.
                 _ if says_nothing(&cause) => {}
                 Ok(_) => cause = refused(format!("`{path}` holds another key than its name says")),
                 Err(error) => cause = error,

@@ -13,7 +13,7 @@ use crate::FileError;
 /// The roots that are known of a tree: later ones follow from all of them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Known {
-    /// What this machine has seen.
+    /// The pins of this machine.
     pub(super) seen: Vec<Pin>,
     /// The root that the user names.
     given: Option<Pin>,
@@ -22,7 +22,7 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// What the state has, and what the user says. Another tree than this machine has seen is
+    /// The pins of the state and of the user. Another tree than this machine has seen is
     /// refused.
     pub(super) fn of(
         state: Option<&State>,

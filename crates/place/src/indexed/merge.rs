@@ -131,7 +131,7 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// What is to be done with further names of files that could not be sealed.
+    /// Returns further names to seal in place of first ones that could not be sealed.
     fn heirs(&mut self, heirs: Vec<(Slot, Line)>, old: &mut Old<'_>) -> Vec<Item> {
         let item = |(slot, line): (Slot, Line)| {
             let before = line.before.as_ref();

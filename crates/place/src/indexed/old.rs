@@ -252,7 +252,7 @@ impl<'s> Old<'s> {
 pub(super) struct Passed {
     /// The number of those that are gone.
     pub(super) number: u64,
-    /// What became of files that have no longer their content, by hashes of their paths.
+    /// The fate of files that no longer have their content, by hashes of their paths.
     fates: HashMap<u64, Fate>,
     /// Directories that could not be read.
     pub(super) unread: Vec<Vec<u8>>,

@@ -1,4 +1,4 @@
-//! What a machine keeps of a sealed tree: the last root, and for its writer the index with the
+//! The state that a machine keeps of a sealed tree: the last root, and for its writer the index with the
 //! states of the sources.
 
 mod kept;
