@@ -37,8 +37,8 @@ pub struct Settings {
     /// The limit on the bytes a second. Places with copies of it share the limit.
     pub bandwidth: Option<Bandwidth>,
     /// How long a request may go without a byte in either direction. The third time, it fails.
-    /// Uploads that share a slow line have more time, and a request that makes parts an object has
-    /// 15 times as much.
+    /// Uploads that share a slow line have more time, and so does a request that makes many parts an
+    /// object.
     pub stall: Duration,
     /// Called at most once for a place, when the store does not answer and the request is repeated.
     pub on_silence: Option<fn(&Address)>,

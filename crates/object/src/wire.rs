@@ -51,12 +51,9 @@ impl Wire {
     pub(crate) async fn send(&self, request: Request<Buffer>) -> Result<Response<HttpBody>> {
         let (uri, is_head) = (request.uri().clone(), request.method() == Method::HEAD);
         let sent = Arc::<Sent>::default();
-        let completes = completes(&request);
+        let copying = copying(&request, self.stall);
         let held = Held::new(&self.held, request.body().len());
-        let limit = || match completes {
-            true => self.stall * TO_COMPLETE,
-            false => held.limit(self.stall),
-        };
+        let limit = || held.limit(self.stall) + copying;
         let answer = self.client.execute(self.request(request, &sent)?);
         let answer = while_moving(&sent, limit, answer).await?;
         let mut answer = answer.map_err(|error| failed(error, &uri))?;
@@ -91,12 +88,16 @@ fn unsendable(error: impl std::error::Error + Send + Sync + 'static) -> Error {
     Error::new(ErrorKind::Unexpected, "a request can't be made").set_source(error)
 }
 
-/// Returns whether a request makes parts an object.
-fn completes(request: &Request<Buffer>) -> bool {
+/// How much longer than `stall` the answer may take if a request makes parts an object: some servers
+/// silently copy the parts that it lists. Amazon's sends white space meanwhile.
+fn copying(request: &Request<Buffer>, stall: Duration) -> Duration {
     let query = request.uri().query().unwrap_or_default();
     let is_post = request.method() == Method::POST;
     // Azure's way is the second one.
-    is_post && query.contains("uploadId=") || query.contains("comp=blocklist")
+    match is_post && query.contains("uploadId=") || query.contains("comp=blocklist") {
+        true => stall.mul_f64(request.body().len() as f64 / LISTED_IN_A_STALL).min(stall * 15),
+        false => Duration::ZERO,
+    }
 }
 
 /// The bytes of a request that the kernel may still hold after it has taken them.
@@ -232,8 +233,9 @@ const MOST_HELD: usize = 1 << 20;
 /// The bytes that a slow line sends within the usual 20 seconds of a stall: 1 Mbit/s.
 const SENT_IN_A_STALL: usize = 20 * (128 << 10);
 
-/// How many stalls a server may take to make parts an object, 5 minutes: some copy them silently.
-const TO_COMPLETE: u32 = 15;
+/// The bytes of a list of parts that are copied within the usual 20 seconds of a stall: some 200 parts
+/// of 8 MiB.
+const LISTED_IN_A_STALL: f64 = 20_000.0;
 
 #[cfg(test)]
 mod tests {
@@ -252,15 +254,19 @@ mod tests {
     }
 
     #[test]
-    fn completions_are_told_by_their_address() {
-        let completes = |method, uri: &str| {
-            let mut request = Request::new(Buffer::new());
+    fn a_server_has_time_to_copy_the_parts_that_a_completion_lists() {
+        let stall = Duration::from_secs(20);
+        let copying = |method, uri: &str, listed: usize| {
+            let mut request = Request::new(Buffer::from(vec![0; listed]));
             (*request.method_mut(), *request.uri_mut()) = (method, uri.parse().unwrap());
-            completes(&request)
+            copying(&request, stall)
         };
-        assert!(completes(Method::POST, "http://h/b/k?uploadId=1"));
-        assert!(completes(Method::PUT, "http://h/b/k?comp=blocklist"));
-        assert!(!completes(Method::PUT, "http://h/b/k?partNumber=1&uploadId=1"));
-        assert!(!completes(Method::POST, "http://h/b/k?uploads"));
+        let (post, complete) = (Method::POST, "http://h/b/k?uploadId=1");
+        assert!(copying(post.clone(), complete, 300) < Duration::from_secs(1));
+        assert_eq!(copying(post.clone(), complete, 20_000), stall);
+        assert_eq!(copying(post.clone(), complete, 1 << 20), stall * 15);
+        assert_eq!(copying(Method::PUT, "http://h/b/k?comp=blocklist", 20_000), stall);
+        assert!(copying(Method::PUT, "http://h/b/k?partNumber=1&uploadId=1", 20_000).is_zero());
+        assert!(copying(post, "http://h/b/k?uploads", 20_000).is_zero());
     }
 }

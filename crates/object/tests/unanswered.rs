@@ -109,26 +109,41 @@ fn a_stored_object_is_recognised_after_a_silence() {
     assert!(report.is_success() && report.files == 1, "{:?}", report.failures);
 }
 
-/// The server is silent for longer than a stall, and has as much time as it needs.
-#[test]
-fn parts_may_become_an_object_slowly() {
-    let Some(server) = Server::s3() else { return };
+/// The number of times that an upload's completion was sent, and the run's report.
+fn complete(server: &Server, act: Act) -> (u32, Report) {
     let completed = Arc::new(AtomicU32::new(0));
     let counted = completed.clone();
-    let proxy = Proxy::new(server.port, move |it| {
-        if it.is_complete() {
+    let proxy = Proxy::new(server.port, move |it| match it.is_complete() && !it.is_probe() {
+        true => {
             counted.fetch_add(1, Ordering::SeqCst);
-            std::thread::sleep(Duration::from_secs(2));
+            act
         }
-        Act::Pass
+        false => Act::Pass,
     });
     let mut settings = server.settings(proxy.port);
     settings.stall = Duration::from_millis(500);
     let (place, plain) = (place(&settings).unwrap(), Memory::new());
     plain.insert(name("long"), &bytes(10_000_000));
     let report = perform(Operation::Encrypt, &plain, Some(&place), &TransferOptions::default());
+    (completed.load(Ordering::SeqCst), report)
+}
+
+#[test]
+fn parts_may_become_an_object_slowly_if_white_space_comes() {
+    let Some(server) = Server::s3() else { return };
+    let (completed, report) = complete(&server, Act::Spaces);
     assert!(report.is_success() && report.files == 1, "{:?}", report.failures);
-    assert_eq!(completed.load(Ordering::SeqCst), 2, "the object, and the probe");
+    assert_eq!(completed, 1);
+}
+
+#[test]
+fn a_server_that_is_silent_about_parts_is_given_up() {
+    let Some(server) = Server::s3() else { return };
+    let begun = std::time::Instant::now();
+    let (completed, report) = complete(&server, Act::Stall);
+    assert!(report.failures[0].error.to_string().contains("does not answer"), "{report:?}");
+    assert_eq!((completed, server.open_uploads()), (3, 0));
+    eprintln!("three stalls took {:?}", begun.elapsed());
 }
 
 #[test]

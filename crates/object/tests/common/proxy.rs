@@ -8,6 +8,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 /// A request, as far as tests look at it.
 #[derive(Clone, Debug)]
@@ -83,6 +84,9 @@ pub enum Act {
     Stall,
     /// Sends half of the answer's body, and keeps the connection.
     StallHalfway,
+    /// White space comes for three seconds before the answer's body, as from Amazon's store while it
+    /// makes parts an object.
+    Spaces,
     /// The answer names another ETag.
     OtherEtag,
     /// The answer's time is in the year 2100.
@@ -152,6 +156,20 @@ impl Proxy {
     }
 }
 
+/// Sends an answer with this body, a document of XML, after white space.
+fn send_spaces(mut connection: &TcpStream, body: &[u8]) -> io::Result<()> {
+    let declaration = body.windows(2).position(|it| it == b"?>").map_or(0, |at| at + 2);
+    let length = body.len() + 30;
+    write!(connection, "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n")?;
+    connection.write_all(&body[..declaration])?;
+    for _ in 0..30 {
+        thread::sleep(Duration::from_millis(100));
+        connection.write_all(b" ")?;
+    }
+    connection.write_all(&body[declaration..])?;
+    connection.shutdown(Shutdown::Both)
+}
+
 fn until_closed(mut reader: impl Read) -> io::Result<()> {
     io::copy(&mut reader, &mut io::sink()).map(drop)
 }
@@ -200,6 +218,7 @@ impl State {
                 Act::Cut | Act::StallHalfway => {
                     answer.truncate(body + answer.len().saturating_sub(body) / 2);
                 }
+                Act::Spaces => return send_spaces(connection, &answer[body..]),
                 Act::OtherEtag => {
                     let head = String::from_utf8_lossy(&answer[..body]).to_ascii_lowercase();
                     if let Some(at) = head.find("etag: \"") {
