@@ -78,6 +78,10 @@ impl Retention {
     }
 }
 
+pub(crate) fn server_name(endpoint: &str) -> String {
+    endpoint.to_owned()
+}
+
 /// There are none.
 #[derive(Clone)]
 pub(crate) struct Objects(Never);
@@ -85,6 +89,10 @@ pub(crate) struct Objects(Never);
 impl Objects {
     pub(crate) fn new(address: &Address, _: &Settings) -> Result<Objects, Fault> {
         match address.0 {}
+    }
+
+    pub(crate) fn server(&self) -> &str {
+        match self.0 {}
     }
 
     pub(crate) fn clean(&self, _: Duration, _: bool) -> Result<Leftovers, Fault> {

@@ -235,7 +235,7 @@ impl Route {
             Some(Place::Objects(prefix)) => {
                 let sealed = self.sealed_name(names);
                 let sealed = sealed.as_deref().map(|name| name.to_str().unwrap_or_default());
-                KeyPlace::in_store(stores, stores.open(prefix)?, prefix, sealed).map(Some)
+                KeyPlace::in_store(stores.open(prefix)?, prefix, sealed).map(Some)
             }
             _ => Ok(self.local_key_place(names)),
         }

@@ -109,12 +109,14 @@ impl Stores {
         })
     }
 
-    /// The name under which a run keeps the state of a sealed tree.
-    pub(crate) fn name(&self, address: &Address) -> String {
-        match &self.settings.endpoint {
-            Some(endpoint) => format!("{address} at {endpoint}"),
-            None => address.to_string(),
-        }
+    /// The name of the server that an address is on.
+    pub(crate) fn server(&self, address: &Address) -> Result<String, Failure> {
+        Ok(self.open_source(address)?.server().to_owned())
+    }
+
+    /// The name of a place in what runs remember.
+    pub(crate) fn name(&self, address: &Address) -> Result<String, Failure> {
+        Ok(format!("{address} at {}", self.server(address)?))
     }
 
     /// Returns whether a sealed tree is there, as far as its marker shows.

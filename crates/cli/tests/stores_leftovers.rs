@@ -23,6 +23,8 @@ impl Scene {
         };
         let before = parts();
         let mut command = self.command(&["encrypt", "--resume", "-k", "my.key", "tree", target]);
+        // Another machine does not know a sealed tree above the target.
+        command.env("XDG_STATE_HOME", self.fixture.path("another"));
         let mut child = command.stderr(Stdio::null()).spawn().unwrap();
         while parts() == before {
             assert!(child.try_wait().unwrap().is_none(), "it ended before it was killed");

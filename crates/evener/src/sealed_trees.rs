@@ -17,7 +17,8 @@ use evener_place::{
 pub use evener_place::indexed::{
     At, Change, CleanOptions, Cleaned, Depth, Difference, GenerationInfo, Keychain, Later,
     ListedEntry, OnAccepted, Opened, Rewrapped, RootDigest, Sealed, SealedOptions, Sign, Signer,
-    SignerChange, TreeSigner, Trust, Wrap, is_sealed, lasting_files, own_signer, refuse_gone,
+    SignerChange, TreeSigner, Trust, Wrap, is_sealed, known_places, lasting_files, own_signer,
+    refuse_gone, take_over,
 };
 
 use crate::operations::cannot_begin;

@@ -22,7 +22,7 @@ use crate::draft::Upload;
 use crate::fault::{fault, text};
 use crate::listing;
 use crate::metadata::{changed, metadata};
-use crate::operator::{Settings, operator};
+use crate::operator::{Client, Settings, client};
 use crate::pool::Pool;
 use crate::probe::Probe;
 use crate::retention::{LockCheck, Retention};
@@ -38,9 +38,7 @@ pub struct Objects {
 
 struct Inner {
     address: Address,
-    operator: Operator,
-    /// Makes the requests that OpenDAL does not make, for S3.
-    amazon: Option<Amazon>,
+    client: Client,
     runtime: Runtime,
     requests: usize,
     retention: Option<Retention>,
@@ -62,11 +60,9 @@ impl Objects {
         let threads = thread::available_parallelism().map_or(1, usize::from).min(4);
         let runtime = Builder::new_multi_thread().worker_threads(threads).enable_all().build();
         let runtime = runtime.map_err(|error| Fault::Failed(error.to_string()))?;
-        let (operator, amazon) = operator(address, settings, &runtime)?;
         let inner = Inner {
             address: address.clone(),
-            operator,
-            amazon,
+            client: client(address, settings, &runtime)?,
             runtime,
             requests: settings.requests.max(2),
             retention: settings.retention,
@@ -82,6 +78,12 @@ impl Objects {
     /// The bucket and the prefix.
     pub fn address(&self) -> &Address {
         &self.inner.address
+    }
+
+    /// The [name](crate::server_name) of the server that these objects are on, wherever the settings
+    /// name it.
+    pub fn server(&self) -> &str {
+        &self.inner.client.server
     }
 
     /// Returns whether there is an object below the prefix.
@@ -101,11 +103,11 @@ impl Objects {
     }
 
     pub(crate) fn operator(&self) -> &Operator {
-        &self.inner.operator
+        &self.inner.client.operator
     }
 
     pub(crate) fn amazon(&self) -> Option<&Amazon> {
-        self.inner.amazon.as_ref()
+        self.inner.client.amazon.as_ref()
     }
 
     pub(crate) fn requests(&self) -> usize {

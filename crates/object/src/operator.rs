@@ -15,6 +15,7 @@ use crate::credentials::check_google;
 use crate::fault::text;
 use crate::profile::Profile;
 use crate::retention::{Locking, Retention};
+use crate::server::{EMULATOR, account, of_account, resolved};
 use crate::transport::Patient;
 
 /// How a store is reached.
@@ -75,16 +76,24 @@ impl fmt::Debug for Access {
     }
 }
 
-/// Finds credentials where the provider's own tools find them. For S3, also returns the client for
-/// requests that OpenDAL does not make.
+/// The client of a store.
+pub(crate) struct Client {
+    pub(crate) operator: Operator,
+    /// Makes the requests that OpenDAL does not make, for S3.
+    pub(crate) amazon: Option<Amazon>,
+    /// The name of the server.
+    pub(crate) server: String,
+}
+
+/// Finds credentials where the provider's own tools find them.
 ///
 /// # Errors
 /// [`Fault::Refused`] where the settings do not fit the provider, or something is missing.
-pub(crate) fn operator(
+pub(crate) fn client(
     address: &Address,
     settings: &Settings,
     runtime: &Runtime,
-) -> Result<(Operator, Option<Amazon>), Fault> {
+) -> Result<Client, Fault> {
     let (is_s3, is_azure) = (address.provider == Provider::S3, address.provider == Provider::Azure);
     let refused = [
         (settings.profile.is_some() && !is_s3, "a profile"),
@@ -116,9 +125,11 @@ pub(crate) fn operator(
         let signer = server.signer(settings, &transport);
         locking = HttpTransporter::new(Locking::new(transport.clone(), signer, retention));
     }
+    let endpoint = server.as_ref().and_then(|server| server.endpoint.as_deref());
+    let name = resolved(address.provider, settings, endpoint);
     let amazon = server.map(|it| Amazon::new(&it, address, settings, transport));
     let context = OperationContext::new().with_http_transport(locking);
-    Ok((built.map_err(refused)?.with_context(context), amazon))
+    Ok(Client { operator: built.map_err(refused)?.with_context(context), amazon, server: name })
 }
 
 fn server(
@@ -174,7 +185,7 @@ fn gcs(address: &Address, settings: &Settings) -> Result<opendal::Result<Operato
         builder = builder.default_storage_class(class);
     }
     // Google's own clients speak with an emulator without credentials.
-    let emulator = variable("STORAGE_EMULATOR_HOST");
+    let emulator = variable(EMULATOR);
     if let Some(emulator) = emulator.filter(|_| settings.endpoint.is_none()) {
         let has_scheme = emulator.contains("://");
         let emulator = if has_scheme { emulator } else { format!("http://{emulator}") };
@@ -196,17 +207,13 @@ fn azure(address: &Address, settings: &Settings) -> Result<opendal::Result<Opera
     let connection = variable("AZURE_STORAGE_CONNECTION_STRING");
     let connection = connection.map(|it| Azblob::from_connection_string(&it));
     let mut builder = match (&settings.access, connection) {
-        (Some(Access { id, secret }), _) => Azblob::default()
-            .endpoint(&format!("https://{id}.blob.core.windows.net"))
-            .account_name(id)
-            .account_key(secret),
+        (Some(Access { id, secret }), _) => {
+            Azblob::default().endpoint(&of_account(id)).account_name(id).account_key(secret)
+        }
         (None, Some(builder)) => builder.map_err(|error| Fault::Refused(text(&error)))?,
         (None, None) => {
-            let account = ["AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_ACCOUNT_NAME"];
-            let account = account.into_iter().find_map(variable);
-            let account = account.ok_or_else(|| Fault::Refused(NO_ACCOUNT.to_owned()))?;
-            let endpoint = format!("https://{account}.blob.core.windows.net");
-            let builder = Azblob::default().endpoint(&endpoint).account_name(&account);
+            let account = account().ok_or_else(|| Fault::Refused(NO_ACCOUNT.to_owned()))?;
+            let builder = Azblob::default().endpoint(&of_account(&account)).account_name(&account);
             let key = ["AZURE_STORAGE_KEY", "AZURE_STORAGE_ACCOUNT_KEY"];
             match key.into_iter().find_map(variable) {
                 Some(key) => builder.account_key(&key),

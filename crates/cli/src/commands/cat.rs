@@ -133,7 +133,8 @@ impl Cat {
         if self.extent.is_given() && members.paths().len() > 1 {
             return Err(Trouble::usage(FOR_ONE));
         }
-        let (mut options, ring, mut warnings) = sealed::open(&self.keys, stores, &tree, signals)?;
+        let known = (&*tree, self.generations.trust.allow_rollback);
+        let (mut options, ring, mut warnings) = sealed::open(&self.keys, stores, known, signals)?;
         self.generations.apply(&mut options)?;
         let evener = self.engines.evener(ring, telling, signals)?;
         warnings.extend(plan::warnings(Operation::Decrypt, &evener, false));

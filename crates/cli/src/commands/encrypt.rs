@@ -218,6 +218,7 @@ impl Encrypt {
             )));
         }
         key_files.extend(signing.sign.clone());
+        let known = sealed::state_of(&stores, &tree, trust.allow_rollback)?;
         let options = SealedOptions {
             keychain: keys.keychain,
             wrap: keys.wrap,
@@ -230,7 +231,7 @@ impl Encrypt {
             compares: checksum,
             skip_changing: self.skip_changing,
             dry_run: self.writing.dry_run,
-            ..sealed::state_of(&stores, &tree)
+            ..known
         };
         let evener = self.engines.evener(keys.ring, &self.telling, signals)?;
         let mut warnings = warnings(operation, &evener, true);

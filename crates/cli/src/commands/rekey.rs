@@ -103,7 +103,8 @@ impl Rekey {
         let path = self.path.clone();
         let operation = Operation::Encrypt;
         let ends = Ends::find(operation, self.path.into(), None, false, &self.telling)?;
-        let (mut options, ring, key_warnings) = open(&keys, &stores, &path, signals)?;
+        let known = (&*path, trust.allow_rollback);
+        let (mut options, ring, key_warnings) = open(&keys, &stores, known, signals)?;
         options.trust = trust.trust()?;
         options.signer = self.signing.signer(signals)?;
         (options.wrap, options.audience) = wrap.unzip();

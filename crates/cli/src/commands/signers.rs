@@ -65,7 +65,7 @@ impl Signers {
         if self.own {
             let stores = Stores::new(&self.tree.stores);
             refuse_other(&stores, &self.path)?;
-            let mut options = state_of(&stores, &self.path);
+            let mut options = state_of(&stores, &self.path, false)?;
             options.signer = signer;
             let tree = match Stores::address(self.path.as_os_str())? {
                 Some(address) => AnyPlace::Objects(stores.open(&address)?),

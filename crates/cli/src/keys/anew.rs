@@ -118,8 +118,7 @@ fn distinct(keys: &[OpenKey]) -> Vec<Vec<&OpenKey>> {
 
 /// Returns whether this user has made a wrapped key for this place.
 fn is_pinned(key: &OpenKey, place: &KeyPlace, pins: &Pins) -> bool {
-    let here = place.canonical().ok();
-    pins.find(key.fingerprint).is_some_and(|pin| Some(pin.place) == here)
+    pins.find(key.fingerprint).is_some_and(|pin| place.is_place_of(&pin))
 }
 
 /// Removes the files of a wrapped key, as far as they still have its bytes. Returns their number.

@@ -152,6 +152,19 @@ impl Pin {
         [self.audience.as_bytes(), b" ", self.place.as_os_str().as_bytes(), b"\n"].concat()
     }
 
+    /// The path or the address of the first key in the place.
+    pub(super) fn first_key(&self) -> PathBuf {
+        let address = self.place.to_str().filter(|place| Address::is_meant(place));
+        match address.and_then(|place| place.rsplit_once(" at ")) {
+            Some((address, server)) => format!("{address}.age at {server}").into(),
+            None => {
+                let mut key = self.place.clone();
+                key.as_mut_os_string().push(".age");
+                key
+            }
+        }
+    }
+
     /// Returns `None` for text that was cut short.
     fn parse(text: &[u8]) -> Option<Pin> {
         let text = text.strip_suffix(b"\n")?;

@@ -10,8 +10,9 @@ use evener::keys::{self, KeyError, KeyFile};
 use evener::place::{Fault, Metadata, Name, NewObject, Store as _};
 use evener::{is_wrapped_key_name, wrapped_key_name};
 
+use super::pins::Pin;
 use crate::ends::directory_of;
-use crate::objects::{Address, Objects};
+use crate::objects::{Address, Objects, server_name};
 use crate::stores::{Stores, at, read_key};
 use crate::trouble::Trouble;
 
@@ -56,7 +57,6 @@ impl KeyPlace {
 
     /// For the objects below a prefix, or for a single one, `file`, directly below it.
     pub(crate) fn in_store(
-        stores: &Stores,
         objects: Objects,
         prefix: &Address,
         file: Option<&str>,
@@ -69,7 +69,7 @@ impl KeyPlace {
         let keys = names.filter(|(name, _)| is_wrapped_key_name(file.as_deref(), name.as_os_str()));
         let mut there: Vec<_> = keys.map(|(name, length)| (directory.join(name), length)).collect();
         there.sort_unstable_by_key(|(path, _)| (path.as_os_str().len(), path.clone()));
-        let identity = stores.name(&prefix.join(stem));
+        let identity = format!("{} at {}", prefix.join(stem), objects.server());
         let store = Some(KeyStore { objects, identity, there });
         Ok(KeyPlace { directory, file, store })
     }
@@ -146,6 +146,21 @@ impl KeyPlace {
         }
         let first = wrapped_key_name(self.file.as_deref(), 1);
         Ok(fs::canonicalize(&self.directory)?.join(first).with_extension(""))
+    }
+
+    /// Returns whether a key was pinned for this place. In an object store, earlier versions named
+    /// servers as they were typed, or not at all.
+    pub(super) fn is_place_of(&self, pin: &Pin) -> bool {
+        let split = |name: &Path| {
+            let (address, server) = name.to_str()?.rsplit_once(" at ")?;
+            Some((address.to_owned(), server_name(server)))
+        };
+        let is_it = |here: PathBuf| match (split(&here), split(&pin.place)) {
+            (Some(here), Some(pinned)) if self.is_in_store() => here == pinned,
+            (Some((here, _)), None) if self.is_in_store() => pin.place == Path::new(&here),
+            _ => here == pin.place,
+        };
+        self.canonical().is_ok_and(is_it)
     }
 
     pub(super) fn path(&self, number: u32) -> PathBuf {

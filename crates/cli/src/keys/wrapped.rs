@@ -147,7 +147,6 @@ fn find_own(
     keyholder: &Keyholder<'_>,
 ) -> Result<Found, Trouble> {
     let pins = Pins::of_user();
-    let here = place.canonical().ok();
     let mut found = Found::default();
     let mut with_passphrase = Vec::new();
     let mut pinned = Vec::new();
@@ -156,10 +155,7 @@ fn find_own(
         let pin = file.as_ref().ok().and_then(|file| pins.find(file.fingerprint()));
         let doubt = match pin {
             None => Some(Doubt::Unknown),
-            Some(mut pin) if Some(&pin.place) != here.as_ref() => {
-                pin.place.as_mut_os_string().push(".age");
-                Some(Doubt::Elsewhere(pin.place))
-            }
+            Some(pin) if !place.is_place_of(&pin) => Some(Doubt::Elsewhere(pin.first_key())),
             Some(pin) if audience.is_some_and(|audience| audience != pin.audience) => {
                 Some(Doubt::OtherAudience)
             }

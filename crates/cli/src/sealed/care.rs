@@ -60,7 +60,8 @@ impl Tree {
             find(stores, path.as_os_str(), &mut strict)?;
         }
         refuse_other(stores, path)?;
-        let (mut sealed, ring, warnings) = open(keys, stores, path, signals)?;
+        let (mut sealed, ring, warnings) =
+            open(keys, stores, (path, trust.allow_rollback), signals)?;
         sealed.trust = trust.trust()?;
         for warning in warnings.iter().filter(|_| !is_quiet) {
             complain(&format_args!("warning: {warning}"));

@@ -1,6 +1,7 @@
 //! Sealed trees: finding them, and carrying out what is done with them.
 
 mod care;
+mod known;
 pub(crate) mod list;
 
 use std::env;
@@ -10,10 +11,7 @@ use std::sync::Arc;
 
 use evener::keys::signing::UserKey;
 use evener::place::Fault;
-use evener::sealed_trees::{
-    Sealed, SealedOptions, Signer, lasting_files, refuse_gone, refuse_gone_at, remembered,
-    state_directory,
-};
+use evener::sealed_trees::{Sealed, SealedOptions, Signer, lasting_files};
 use evener::{
     Evener, Failure, FileError, Key, KeyRing, Operation, OperationError, Options, Report,
     SealedTree,
@@ -22,17 +20,16 @@ use evener::{
 use crate::ends::{Ends, Place, directory_of};
 use crate::keys::{AtTerminal, Keyholder, TreeKeys, opening_tree};
 use crate::objects::Address;
-use crate::options::{
-    Choosing, EngineOptions, Generations, OpeningKeys, Part, Telling, TrustOptions,
-};
+use crate::options::{Choosing, EngineOptions, Generations, OpeningKeys, Part, Telling};
 use crate::plan::{Plan, warnings};
 use crate::route::Route;
 use crate::signals::Signals;
 use crate::stores::{AnyPlace, Stores, at};
 use crate::terminal::Terminal;
-use crate::trouble::{Trouble, complain, refused, shown};
+use crate::trouble::{Trouble, refused, shown};
 
 pub(crate) use care::{Tree, refuse_other};
+pub(crate) use known::{find, forgetful, state_of};
 
 /// What is done with a sealed tree.
 pub(crate) struct Work {
@@ -63,30 +60,6 @@ pub(crate) fn is_sealed_in(stores: &Stores, typed: &OsStr) -> Result<bool, Troub
         Some(address) => stores.has_sealed(&address),
         None => Ok(is_sealed(Path::new(typed))),
     }
-}
-
-/// Returns whether a path or an address leads to a sealed tree. If this machine has seen a tree
-/// there, or in a directory above a path, and it is gone, this is an error, unless --allow-rollback
-/// accepts it; the option is then used up.
-pub(crate) fn find(
-    stores: &Stores,
-    typed: &OsStr,
-    trust: &mut TrustOptions,
-) -> Result<bool, Trouble> {
-    if is_sealed_in(stores, typed)? {
-        return Ok(true);
-    }
-    let path = Path::new(typed);
-    let mut options = state_of(stores, path);
-    options.trust.rollback = trust.allow_rollback;
-    let fail = |error| Failure { path: path.to_owned(), error };
-    let is_forgotten = match Stores::address(typed)? {
-        Some(_) => refuse_gone(&options).map_err(fail)?,
-        None if typed == "-" => false,
-        None => refuse_gone_at(path, &options)?,
-    };
-    trust.allow_rollback &= !is_forgotten;
-    Ok(false)
 }
 
 /// Refuses a sealed tree, or a directory in one, as the place for other outputs.
@@ -120,27 +93,6 @@ pub(crate) fn ends_to_seal(paths: Vec<OsString>, telling: &Telling) -> Result<En
              out",
         )),
     }
-}
-
-/// Options with what this user knows of a sealed tree. What takes its place is told aloud.
-pub(crate) fn state_of(stores: &Stores, tree: &Path) -> SealedOptions {
-    let path = tree.to_owned();
-    let tell = move |accepted: &str| {
-        complain(&format_args!("warning: {}: {accepted}", shown(&path)));
-    };
-    let known = match Stores::address(tree.as_os_str()) {
-        Ok(Some(address)) => SealedOptions {
-            state: state_directory("trees").map(|all| (all, stores.name(&address))),
-            ..SealedOptions::default()
-        },
-        _ => remembered(tree),
-    };
-    SealedOptions { on_accepted: Some(Arc::new(tell)), ..known }
-}
-
-/// The warning that nothing can be remembered of a tree.
-pub(crate) fn forgetful(sealed: &SealedOptions) -> Option<String> {
-    sealed.state.is_none().then(|| FORGETFUL.to_owned())
 }
 
 /// A key of the user's with which `ssh-keygen` signs. If nobody can be asked for its passphrase, it
@@ -283,7 +235,8 @@ impl Reading<'_> {
             Place::Objects(address) => address.to_string().into(),
             Place::Pipe => return Err(Trouble::usage("a sealed tree is a directory")),
         };
-        let (mut options, ring, key_warnings) = open(keys, stores, &tree, signals)?;
+        let accepts = generations.trust.allow_rollback;
+        let (mut options, ring, key_warnings) = open(keys, stores, (&tree, accepts), signals)?;
         generations.apply(&mut options)?;
         let evener = engines.evener(ring, telling, signals)?;
         let mut warnings = warnings(operation, &evener, true);
@@ -298,11 +251,12 @@ impl Reading<'_> {
     }
 }
 
-/// Finds what opens a tree; also returns a key that stands for it, and warnings.
+/// Finds what opens a tree, of which --allow-rollback may be accepted; also returns a key that stands
+/// for it, and warnings.
 pub(crate) fn open(
     keys: &OpeningKeys,
     stores: &Stores,
-    tree: &Path,
+    (tree, accepts): (&Path, bool),
     signals: &Signals,
 ) -> Result<(SealedOptions, KeyRing, Vec<String>), Trouble> {
     keys.check_sealed()?;
@@ -310,7 +264,7 @@ pub(crate) fn open(
     let (asks, exposure) = (keys.name_a_key(), &origins.exposure);
     let keyholder = Keyholder::new(signals, Some(identities), passphrase, exposure, asks)?;
     let TreeKeys { keychain, ring, .. } = opening_tree(keys, &keyholder)?;
-    let sealed = SealedOptions { keychain, ..state_of(stores, tree) };
+    let sealed = SealedOptions { keychain, ..state_of(stores, tree, accepts)? };
     let warnings = keyholder.warnings().into_iter().chain(forgetful(&sealed)).collect();
     Ok((sealed, ring, warnings))
 }
@@ -350,6 +304,3 @@ pub(crate) fn refuse_among<'p>(
         None => Ok(()),
     }
 }
-
-const FORGETFUL: &str = "without XDG_STATE_HOME and HOME, nothing is remembered of sealed trees: this \
-                         machine can't notice that a tree was rolled back or exchanged";

@@ -84,6 +84,11 @@ impl Fixture {
         self.directory.path().join(name)
     }
 
+    /// A directory of this user's state.
+    pub fn state(&self, name: &str) -> PathBuf {
+        self.cache.path().join("evener").join(name)
+    }
+
     /// Makes a file for its owner alone.
     pub fn secret(&self, name: &str, text: &str) {
         fs::write(self.path(name), text).unwrap();

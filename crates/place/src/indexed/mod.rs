@@ -58,6 +58,7 @@ pub use rewrap::{Rewrapped, rewrap};
 pub use roots::RootDigest;
 pub use sample::verify_sample;
 pub use signers::{SignerChange, TreeSigner, change_signers, own_signer, signers};
+pub use state::{known_places, take_over};
 pub use succession::{Sign, Signer};
 pub use trust::Trust;
 pub use writer::{OnAccepted, Sealed, SealedOptions, Wrap, rekey, seal};

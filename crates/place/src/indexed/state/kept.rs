@@ -8,7 +8,7 @@ use crate::indexed::roots::{Pin, RootDigest};
 /// A tree as a file of the state describes it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Kept {
-    place: String,
+    pub(super) place: String,
     pub(super) tree: String,
     pub(super) number: u64,
     pub(super) digest: String,

@@ -1,6 +1,7 @@
 //! The state that a machine keeps of a sealed tree: the last root, and for its writer the index with the
 //! states of the sources.
 
+mod earlier;
 mod kept;
 mod reader;
 mod stamps;
@@ -15,6 +16,7 @@ use evener_format::index::TreeId;
 use rustix::fs::{FlockOperation, flock};
 use sha2::{Digest, Sha256};
 
+pub use self::earlier::{known_places, take_over};
 use self::kept::Kept;
 pub(super) use self::kept::{Begun, Written, hexadecimal};
 pub(super) use self::reader::{StatePart, StateReader};
