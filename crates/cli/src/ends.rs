@@ -67,6 +67,15 @@ impl Place {
         Place::named(typed, &["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
     }
 
+    /// Its path or its address; `-` for a pipe.
+    pub(crate) fn path(&self) -> PathBuf {
+        match self {
+            Place::Pipe => PathBuf::from("-"),
+            Place::Path(path) => path.clone(),
+            Place::Objects(address) => address.to_string().into(),
+        }
+    }
+
     /// The place that was typed; `pipe` lists the names of standard input or output.
     fn named(typed: OsString, pipe: &[&str]) -> Place {
         if pipe.iter().any(|name| typed == *name) { Place::Pipe } else { Place::Path(typed.into()) }
@@ -285,15 +294,10 @@ impl Ends {
     }
 
     pub(crate) fn stream_source(&self) -> io::Result<StreamSource<'static>> {
-        let path = |source: &Place| match source {
-            Place::Pipe => PathBuf::from("-"),
-            Place::Path(path) => path.clone(),
-            Place::Objects(address) => address.to_string().into(),
-        };
         Ok(match (&self.source, &self.opened) {
             (source, Some(file)) if !self.begins.is_empty() => StreamSource::Begun {
                 descriptor: file.as_fd().try_clone_to_owned()?,
-                path: path(source),
+                path: source.path(),
                 read: self.begins.to_vec(),
             },
             (Place::Pipe, _) => StreamSource::Descriptor(input().try_clone_to_owned()?),

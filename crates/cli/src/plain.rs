@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use evener::format::Guess;
 use evener::keys::{KeyFile, PipeHead};
-use evener::place::{Entry, Kind, Local, Origin as _};
+use evener::place::{Entry, Kind, Local, Name, Origin as _};
 use evener::program::{has_files, replace_head};
 use evener::sealed_trees::Rewrapped;
 use evener::{
@@ -22,9 +22,11 @@ use crate::hints;
 use crate::keys::{
     AgeRewrapping, KeyPlace, Keyholder, LastSteps, Wrapping, is_of_age, new_head, rewrap,
 };
-use crate::options::OpeningKeys;
+use crate::objects::{Address, Objects};
+use crate::options::{Format, OpeningKeys};
 use crate::progress::with_bar;
 use crate::sealed::is_sealed;
+use crate::stores::Stores;
 use crate::trouble::{Trouble, refused, shown};
 
 /// A plain tree or file, as far as its key is concerned.
@@ -35,11 +37,18 @@ pub(crate) enum Plain {
     Age,
     /// A file that begins with its wrapped key, and the bytes of that head.
     Pipe(Box<KeyFile>, Vec<u8>),
+    Objects(Box<PlainObjects>),
 }
 
 impl Plain {
     /// Looks at a path, for these options.
-    pub(crate) fn find(path: &Path, keys: &OpeningKeys) -> Result<Plain, Trouble> {
+    pub(crate) fn find(stores: &Stores, path: &Path, keys: &OpeningKeys) -> Result<Plain, Trouble> {
+        if let Some(address) = Stores::address(path.as_os_str())? {
+            if keys.format == Some(Format::Age) {
+                return Err(Trouble::Usage(format!("{address}: {OF_AGE}")));
+            }
+            return PlainObjects::find(stores, &address).map(|found| Plain::Objects(found.into()));
+        }
         let failed = |cause| Trouble::File { action: "open", path: path.to_owned(), cause };
         let metadata = fs::metadata(path).map_err(failed)?;
         if is_sealed(directory_of(path)) {
@@ -73,7 +82,30 @@ impl Plain {
         match self {
             Plain::Tree => KeyPlace::in_tree(path),
             Plain::File | Plain::Age | Plain::Pipe(..) => KeyPlace::beside(path),
+            Plain::Objects(objects) => objects.keys.clone(),
         }
+    }
+}
+
+/// Plain objects of a store.
+pub(crate) struct PlainObjects {
+    place: Objects,
+    /// The only one of them that is meant.
+    only: Option<Name>,
+    keys: KeyPlace,
+}
+
+impl PlainObjects {
+    /// Those below an address, or the one that has it, opened for new keys.
+    fn find(stores: &Stores, address: &Address) -> Result<PlainObjects, Trouble> {
+        let (prefix, only) = match stores.split_object(address)? {
+            Some((above, name)) => (above, Some(name)),
+            None => (address.clone(), None),
+        };
+        let place = stores.open(&prefix)?;
+        let file = only.as_ref().and_then(|name| name.path().to_str());
+        let keys = KeyPlace::in_store(place.clone(), &prefix, file)?;
+        Ok(PlainObjects { place, only, keys })
     }
 }
 
@@ -85,6 +117,7 @@ pub(crate) fn of_other_names(path: &Path) -> Option<String> {
 
 /// Other recipients, and what opens the keys so far.
 pub(crate) struct Rewrapping<'r> {
+    pub(crate) stores: &'r Stores,
     pub(crate) wrapping: Wrapping,
     pub(crate) trusts_unopened: bool,
     pub(crate) keyholder: &'r Keyholder<'r>,
@@ -102,9 +135,9 @@ impl Rewrapping<'_> {
         keys: &OpeningKeys,
     ) -> Result<(Rewrapped, Vec<Failure>), Trouble> {
         let Rewrapping { wrapping, trusts_unopened, keyholder, notice, .. } = self;
-        let plain = Plain::find(path, keys)?;
+        let plain = Plain::find(self.stores, path, keys)?;
         match &plain {
-            Plain::Tree | Plain::File => {
+            Plain::Tree | Plain::File | Plain::Objects(_) => {
                 let (place, notice) = (plain.key_place(path), |line: &str| notice(path, line));
                 let done = rewrap(&place, wrapping, *trusts_unopened, keyholder, notice)?;
                 Ok((done, Vec::new()))
@@ -215,6 +248,8 @@ pub(crate) struct Rekeying {
     pub(crate) protected: Protected,
     pub(crate) dry_run: bool,
     pub(crate) last: LastSteps,
+    /// The objects, if they are in a store.
+    pub(crate) objects: Option<Box<PlainObjects>>,
 }
 
 impl Rekeying {
@@ -262,8 +297,17 @@ impl Rekeying {
             dry_run,
             ..RekeyOptions::default()
         };
-        evener.rekey(path, &self.old, &options).or_else(OperationError::into_report)
+        let done = match &self.objects {
+            None => evener.rekey(path, &self.old, &options),
+            Some(found) => {
+                evener.rekey_objects(&found.place, found.only.as_ref(), &self.old, &options)
+            }
+        };
+        done.or_else(OperationError::into_report)
     }
 }
+
+const OF_AGE: &str = "the header of an age file in an object store does not change: decrypt it, and encrypt it \
+     again";
 
 const COPIED_AT_ONCE: usize = 1 << 20;

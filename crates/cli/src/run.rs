@@ -166,11 +166,11 @@ fn process_one(plan: &Plan, ends: &Ends) -> Result<Report, Failure> {
     if let Some(sealed) = &plan.sealed {
         return sealed::process(&plan.stores, evener, *operation, ends, sealed);
     }
+    if let Some(rekeying) = &plan.rekeying {
+        return rekeying.process(evener, &ends.source.path());
+    }
     if ends.has_objects() {
         return plan.stores.process(evener, *operation, ends);
-    }
-    if let (Some(rekeying), Place::Path(path)) = (&plan.rekeying, &ends.source) {
-        return rekeying.process(evener, path);
     }
     let result = match (&ends.source, &ends.target) {
         (Place::Path(source), None) if !ends.has_pipe() => evener.process(*operation, source, None),
@@ -247,10 +247,9 @@ fn is_unknown(error: &FileError) -> bool {
 
 /// Returns whether no file has the new key yet.
 fn is_unbegun(plan: &Plan) -> bool {
-    match (&plan.rekeying, &plan.route.first().source) {
-        (Some(rekeying), Place::Path(path)) => rekeying.is_unbegun(&plan.evener, path),
-        _ => false,
-    }
+    let source = &plan.route.first().source;
+    let rekeying = plan.rekeying.as_ref();
+    rekeying.is_some_and(|rekeying| rekeying.is_unbegun(&plan.evener, &source.path()))
 }
 
 /// Returns whether files could not be decrypted because `openssl enc` made them without PBKDF2, as
@@ -300,8 +299,12 @@ fn no_key_fits(report: &Report) -> bool {
 /// of directories and links alone counts as something. Also returns whether the tree has nothing to
 /// process.
 fn nothing_done(plan: &Plan, ends: &Ends, report: &Report) -> Option<(Failure, bool)> {
-    let Place::Path(source) = &ends.source else { return None };
     let is_told = report.interrupted || !report.failures.is_empty();
+    if plan.rekeying.is_some() {
+        let failure = Failure { path: ends.source.path(), error: refused(NOTHING_TO_REKEY) };
+        return (!is_told && !has_done(report)).then_some((failure, false));
+    }
+    let Place::Path(source) = &ends.source else { return None };
     if plan.reads_sealed {
         // Of a glob that fits nothing there is a notice.
         let is_something = has_done(report) || report.symlinks > 0 || report.notices.is_empty();
@@ -309,10 +312,6 @@ fn nothing_done(plan: &Plan, ends: &Ends, report: &Report) -> Option<(Failure, b
             return None;
         }
         return Some((Failure { path: source.clone(), error: refused(NOTHING_CHOSEN) }, false));
-    }
-    if plan.rekeying.is_some() {
-        let failure = Failure { path: source.clone(), error: refused(NOTHING_TO_REKEY) };
-        return (!is_told && !has_done(report)).then_some((failure, false));
     }
     if is_told || has_done(report) || !ends.source_is_tree || has_done_named(plan, source) {
         return None;

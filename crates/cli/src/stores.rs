@@ -1,7 +1,5 @@
 //! Object stores as sources and targets.
 
-mod ahead;
-
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,12 +7,11 @@ use std::sync::{Arc, Mutex};
 
 use evener::keys::{KeyError, KeyFile};
 use evener::place::{
-    Abilities, Blob, Draft, Entry, Fault, Local, Name, NewObject, Origin, Store, Tree,
+    Abilities, Blob, Draft, Entry, Fault, Local, Name, NewObject, Origin, ReadAhead, Store, Tree,
 };
 use evener::{Evener, Failure, FileError, Operation, OperationError, Report};
 use evener_core::IgnorePoison;
 
-use self::ahead::Ahead;
 use crate::ends::{Ends, Place, directory_of};
 use crate::objects::{Address, Objects, Settings};
 use crate::options::{StoreOptions, Writing};
@@ -125,6 +122,18 @@ impl Stores {
         Ok(marker.map_err(|fault| at(address, fault))?.is_some())
     }
 
+    /// The prefix and the name of an object, if there is one with this address.
+    pub(crate) fn split_object(
+        &self,
+        address: &Address,
+    ) -> Result<Option<(Address, Name)>, Failure> {
+        let Some((above, name)) = address.split_last() else { return Ok(None) };
+        let name = Name::found(name.into());
+        let there = self.open_source(&above)?.look(&name);
+        let there = there.map_err(|fault| at(address, fault))?;
+        Ok(there.map(|_| (above, name)))
+    }
+
     /// The wrapped key that was written last in a sealed tree, and its address.
     pub(crate) fn newest_wrapping(
         &self,
@@ -146,7 +155,7 @@ impl Stores {
         let (above, name) = address.split_last().ok_or_else(missing)?;
         let opened = self.open_source(&above)?.open(&Name::found(name.into()), &mut []);
         let (blob, _) = opened.map_err(|fault| at(address, fault))?;
-        Ok(Box::new(Ahead::of(blob)))
+        Ok(Box::new(ReadAhead::of(blob)))
     }
 
     /// Encrypts, decrypts or verifies plain objects and files. Failed ones give a report, no error.
@@ -195,15 +204,11 @@ impl Stores {
             }
             Place::Objects(address) => {
                 let path = PathBuf::from(address.to_string());
-                // An object may have the name itself.
-                if let Some((above, name)) = address.split_last() {
-                    let (above, name) = (self.open_source(&above)?, Name::found(name.into()));
-                    if above.look(&name).map_err(|fault| at(address, fault))?.is_some() {
-                        let place = one(AnyPlace::Objects(above), name);
-                        return Ok(Source { path, place });
-                    }
-                }
-                Source { path, place: Box::new(self.open_source(address)?) }
+                let place: Box<dyn Origin> = match self.split_object(address)? {
+                    Some((above, name)) => one(AnyPlace::Objects(self.open_source(&above)?), name),
+                    None => Box::new(self.open_source(address)?),
+                };
+                Source { path, place }
             }
         })
     }

@@ -5,8 +5,16 @@ mod scene;
 
 use std::fs;
 
+use age::secrecy::ExposeSecret as _;
 use common::RECIPIENT;
 use scene::Scene;
+
+/// Makes the identity `other`, and returns its recipient.
+fn other(scene: &Scene) -> String {
+    let other = age::x25519::Identity::generate();
+    scene.fixture.secret("other", other.to_string().expose_secret());
+    other.to_public().to_string()
+}
 
 #[test]
 fn the_key_of_a_tree_lies_beside_its_objects() {
@@ -99,4 +107,39 @@ fn a_passphrase_and_a_single_file() {
     assert_eq!(fs::read(scene.fixture.path("back/one")).unwrap(), b"the first file");
     // It is the key of that file alone.
     scene.expect(2, &["verify", "--passphrase-file", "right", "s3://bucket/notes"]);
+}
+
+#[test]
+fn keys_are_wrapped_for_others() {
+    let Some(scene) = Scene::new() else { return };
+    let other = &*other(&scene);
+    scene.expect(0, &["encrypt", "-r", RECIPIENT, "tree", "s3://bucket/a"]);
+    scene.expect(0, &["encrypt", "-r", RECIPIENT, "tree/one", "s3://bucket/notes"]);
+    let key = |name: &str| scene.server.bucket().join(name).exists();
+    for (address, first) in
+        [("s3://bucket/a", "a/"), ("s3://bucket/notes/one.enc", "notes/one.enc.")]
+    {
+        let rewrap = ["rewrap", "-r", other, "-i", "identity", address];
+        // Nothing opens the new one, so the old one stays.
+        let told = scene.expect(0, &rewrap).messages;
+        assert!(told.contains("so the old ones stay (1)"), "{told}");
+        scene.expect(0, &["verify", "-i", "identity", address]);
+        let told = scene.expect(0, &[&rewrap[..], &["-i", "other"]].concat()).messages;
+        assert!(
+            told.contains("1 key wrapped for these recipients; 2 old wrappings removed"),
+            "{told}"
+        );
+        scene.expect(0, &["verify", "-i", "other", address]);
+        scene.expect(2, &["verify", "-i", "identity", address]);
+        assert!(
+            !key(&format!("{first}evener-key.age")) && key(&format!("{first}evener-key-3.age"))
+        );
+    }
+    let told =
+        scene.expect(2, &["rewrap", "-r", other, "-i", "identity", "s3://bucket/b"]).messages;
+    assert!(told.contains("s3://bucket/b has no wrapped key (evener-key.age)"), "{told}");
+    // The key goes on to be used.
+    let update = ["encrypt", "-r", other, "-i", "other", "--update", "tree", "s3://bucket/a"];
+    let told = scene.expect(0, &update).messages;
+    assert!(told.contains("encrypts with the key in s3://bucket/a/evener-key-3.age"), "{told}");
 }

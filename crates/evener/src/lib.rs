@@ -108,7 +108,7 @@ pub use evener_pipeline::{Courtesy, PolicyName, UnknownPolicy, claim_process};
 pub mod place {
     pub use evener_place::{
         Abilities, Blob, Content, Draft, Entry, Fault, Kind, Local, Memory, Metadata, Name,
-        NewObject, Origin, Stamp, Store, Tree,
+        NewObject, Origin, ReadAhead, Stamp, Store, Tree, Version,
     };
 }
 

@@ -6,8 +6,9 @@ use std::path::Path;
 use evener_place::{
     Failure, FileError, KeyRing, Listing, Notice, Operation, OperationError, RekeyOptions, Report,
     StreamSource, StreamTarget, Total, list, list_place, measure, process, process_stream, rekey,
+    rekey_objects,
 };
-use evener_place::{Origin, Store, transfer};
+use evener_place::{Name, Origin, Store, transfer};
 
 use crate::sealed_trees::{SealedOptions, refuse_gone_at};
 use crate::seated::Seated;
@@ -161,6 +162,23 @@ impl Evener {
         let Seated { options: Options { run, .. }, notice } =
             self.seated(Operation::Encrypt).map_err(|error| cannot_begin(path, error))?;
         noticed(rekey(path, old, &self.keys, &run, options), notice)
+    }
+
+    /// As [`Evener::rekey`], for the objects of a store that has no directories, or for `only` one of
+    /// them. A new object takes the place of the version that was read, and of no other.
+    ///
+    /// # Errors
+    /// Those of [`Evener::rekey`].
+    pub fn rekey_objects(
+        &self,
+        store: &dyn Store,
+        only: Option<&Name>,
+        old: &KeyRing,
+        options: &RekeyOptions,
+    ) -> Result<Report, OperationError> {
+        let Seated { options: Options { run, .. }, notice } =
+            self.seated(Operation::Encrypt).map_err(|error| cannot_begin(&store.label(), error))?;
+        noticed(rekey_objects(store, only, (old, &self.keys), &run, options), notice)
     }
 
     /// Adds up the files that [`Evener::process`] would take from a tree, and their bytes, so that

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Buf as _;
 use evener_core::IgnorePoison;
-use evener_place::{Blob, Metadata};
+use evener_place::{self as place, Blob, Metadata};
 use evener_seal::{Fault, Name};
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::{TryStream, TryStreamExt};
@@ -17,7 +17,7 @@ use tokio::time::sleep;
 use crate::address::Provider;
 use crate::ahead::{Ahead, Fetched};
 use crate::fault::fault;
-use crate::metadata::metadata;
+use crate::metadata::{changed, metadata};
 use crate::objects::{Objects, PART};
 use crate::pool::{LONG, Pool};
 use crate::transport::Patience;
@@ -29,6 +29,8 @@ pub(crate) struct Object {
     length: u64,
     version: Version,
     metadata: Metadata,
+    /// The time at which its source was last changed.
+    changed: Option<(i64, u32)>,
     /// The parts read ahead, if the whole object will be read.
     ahead: Mutex<Option<Ahead>>,
 }
@@ -72,9 +74,10 @@ impl Object {
     ) -> Result<(Object, usize), Fault> {
         let (found, read) = objects.wait(begin(objects, name, first))?;
         let version = Version::of(&found, objects.address().provider)?;
-        let (length, metadata) = (found.content_length(), metadata(&found));
+        let (length, metadata, changed) =
+            (found.content_length(), metadata(&found), changed(&found));
         let (objects, name, ahead) = (objects.clone(), name.clone(), Mutex::default());
-        Ok((Object { objects, name, length, version, metadata, ahead }, read))
+        Ok((Object { objects, name, length, version, metadata, changed, ahead }, read))
     }
 
     /// Begins to fetch exactly this range of this version.
@@ -200,6 +203,11 @@ impl Blob for Object {
 
     fn metadata(&self) -> Option<&Metadata> {
         Some(&self.metadata)
+    }
+
+    fn version(&self) -> Option<place::Version> {
+        let (Version::Etag(text) | Version::Generation(text)) = self.version.clone();
+        Some(place::Version::new(text, self.changed))
     }
 }
 

@@ -46,7 +46,7 @@ impl Upload {
             ..WriteOptions::default()
         };
         if object.replaces {
-            replace(objects, object.name, &mut options)?;
+            replace(objects, object, &mut options)?;
         }
         let (objects, name, is_new) = (objects.clone(), object.name.clone(), !object.replaces);
         Ok(Upload { objects, name, options, token, is_new, writer: None })
@@ -141,10 +141,20 @@ impl Drop for Upload {
     }
 }
 
-/// Replaces only the version that is there now, so that of two writers one hears of the other.
-fn replace(objects: &Objects, name: &Name, options: &mut WriteOptions) -> Result<(), Fault> {
+/// Replaces only the version that was read, or else the one that is there now, so that of two writers
+/// one hears of the other.
+fn replace(
+    objects: &Objects,
+    object: &NewObject<'_>,
+    options: &mut WriteOptions,
+) -> Result<(), Fault> {
     let is_google = objects.address().provider == Provider::Gcs;
-    match objects.status(name)? {
+    if let Some(version) = object.version {
+        let it = if is_google { &mut options.if_version_match } else { &mut options.if_match };
+        *it = Some(version.to_owned());
+        return Ok(());
+    }
+    match objects.status(object.name)? {
         Some(there) if is_google => options.if_version_match = there.version().map(str::to_owned),
         Some(there) => options.if_match = there.etag().map(str::to_owned),
         // A user who may replace objects needs no server with conditions.

@@ -52,11 +52,11 @@ pub use options::{
 pub use options::{ForProgram, SharedTarget};
 pub use place::{
     Abilities, Blob, Content, Draft, Entry, Kind, Local, Memory, Metadata, NewObject, Origin,
-    Stamp, Store, Tree, transfer,
+    ReadAhead, Stamp, Store, Tree, Version, transfer,
 };
 pub use protected::Protected;
 pub use random_access::{RandomAccess, random_access};
-pub use rekey::{Heads, RekeyOptions, rekey, replace_head};
+pub use rekey::{Heads, RekeyOptions, rekey, rekey_objects, replace_head};
 pub use report::{Doubt, Effort, Failure, Notice, Report, Retirement, SealedTree, WorkerEffort};
 pub use sealed_names::{MalformedSuffix, SealedNames};
 pub use selection::{MalformedGlob, Selection};

@@ -22,7 +22,7 @@ use crate::route::Route;
 use crate::run::run;
 use crate::sealed::{Kind, Work, find, open};
 use crate::signals::Signals;
-use crate::stores::{Stores, refuse_plain_objects};
+use crate::stores::Stores;
 use crate::trouble::{Ending, Trouble, shown};
 
 /// Encrypt a tree or a file again under another key
@@ -81,8 +81,7 @@ impl Rekey {
     fn plan(mut self, signals: &Signals) -> Result<Plan, Trouble> {
         let stores = Stores::new(&self.tree.stores);
         if !find(&stores, self.path.as_os_str(), &mut self.tree.trust)? {
-            refuse_plain_objects(&self.path)?;
-            return self.plan_plain(signals);
+            return self.plan_plain(&stores, signals);
         }
         let given = [
             (self.context.is_some(), "--context: a sealed tree binds its files to itself"),
@@ -116,7 +115,7 @@ impl Rekey {
     }
 
     /// Plans to seal a plain tree or file.
-    fn plan_plain(self, signals: &Signals) -> Result<Plan, Trouble> {
+    fn plan_plain(self, stores: &Stores, signals: &Signals) -> Result<Plan, Trouble> {
         let operation = Operation::Encrypt;
         let (mut keys, trust) = self.tree.split();
         let reason = " is for sealed trees, and this is none";
@@ -134,7 +133,7 @@ impl Rekey {
         let mut readers = keys.that_read_stdin();
         readers.extend(self.recipients.that_read_stdin());
         ends.check_stdin(&readers)?;
-        let plain = Plain::find(&self.path, &keys)?;
+        let plain = Plain::find(stores, &self.path, &keys)?;
         if matches!(plain, Plain::Age) {
             return Err(Trouble::usage(
                 "each age file has a key of its own, which stays: `evener rewrap` changes its \
@@ -160,7 +159,11 @@ impl Rekey {
         let mut warnings = warnings(operation, &evener, true);
         warnings.extend(keyholder.warnings());
         let plan = Plan::new(operation, evener, Route::of(vec![ends]), warnings, |_| Ok(()))?;
-        let rekeying = Rekeying { old, heads, protected, dry_run: self.dry_run, last };
+        let objects = match plain {
+            Plain::Objects(objects) => Some(objects),
+            _ => None,
+        };
+        let rekeying = Rekeying { old, heads, protected, dry_run: self.dry_run, last, objects };
         Ok(Plan { fresh_key, said, is_dry_run: self.dry_run, ..plan.of_rekeying(rekeying) })
     }
 }
@@ -220,7 +223,7 @@ impl Given<'_> {
             NewKey::Wrapped(wrapping) => Some(wrapping),
             NewKey::Named(_) => None,
         };
-        let mut old = self.old_keys(&place, wrapping, keyholder)?;
+        let (mut old, kept) = (self.old_keys(&place, wrapping, keyholder)?, place.clone());
         let said = old.said.take();
         let new = match (new, old.begun.take()) {
             (NewKey::Named(material), _) => New::of(material),
@@ -245,7 +248,7 @@ impl Given<'_> {
             rings.try_fold(first, |joined, ring| Ok::<_, Trouble>(joined.joined_by(ring?)))?;
         let heads = match self.plain {
             Plain::Pipe(_, head) => Heads { old: head.len() as u64, new: new.head },
-            Plain::Tree | Plain::File | Plain::Age => Heads::default(),
+            _ => Heads::default(),
         };
         Ok(Choice {
             ring: ring(&new.material, context)?,
@@ -253,7 +256,7 @@ impl Given<'_> {
             heads,
             fresh_key: new.fresh,
             said: new.said.or(said),
-            last: LastSteps { old: old.wrapped, new: new.pin },
+            last: LastSteps { place: kept, old: old.wrapped, new: new.pin },
         })
     }
 
@@ -271,7 +274,7 @@ impl Given<'_> {
         let new = New::of(material);
         Ok(match self.plain {
             Plain::Pipe(..) => New { head: PipeHead::of(fresh.contents()), ..new },
-            Plain::Tree | Plain::File | Plain::Age => {
+            _ => {
                 let fingerprint = Fingerprint::of(fresh.contents());
                 let pin = Some((fingerprint, place, wrapping.audience()));
                 New { pin, fresh: Some(fresh), ..new }
@@ -291,7 +294,7 @@ impl Given<'_> {
                 Err(Trouble::usage("no key: give --key, --key-command, --identity or --passphrase"))
             }
             Plain::Pipe(key, _) => OldKeys::of_head(key, keyholder),
-            Plain::Tree | Plain::File | Plain::Age => OldKeys::found(place, new, keyholder),
+            _ => OldKeys::found(place, new, keyholder),
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::options::{
 use crate::plain::Rewrapping;
 use crate::sealed::{Tree, find};
 use crate::signals::Signals;
-use crate::stores::{Stores, refuse_plain_objects};
+use crate::stores::Stores;
 use crate::summary::count;
 use crate::trouble::{Ending, Trouble, complain, refused, shown};
 
@@ -54,8 +54,7 @@ impl Rewrap {
     pub(crate) fn perform(mut self, signals: &Signals) -> Result<Ending, Trouble> {
         let stores = Stores::new(&self.tree.stores);
         if !find(&stores, self.path.as_os_str(), &mut self.tree.trust)? {
-            refuse_plain_objects(&self.path)?;
-            return self.perform_plain(signals);
+            return self.perform_plain(&stores, signals);
         }
         let (wrap, audience) = recipients_wrap(&self.recipients, self.tree.exposure(), signals)?;
         let mut tree = Tree::find(&self.path, self.tree, self.output.quiet, signals)?;
@@ -73,7 +72,7 @@ impl Rewrap {
         }
     }
 
-    fn perform_plain(self, signals: &Signals) -> Result<Ending, Trouble> {
+    fn perform_plain(self, stores: &Stores, signals: &Signals) -> Result<Ending, Trouble> {
         let (keys, trust) = self.tree.split();
         trust.refuse(" is for sealed trees, and this is none")?;
         if keys.name_a_key() {
@@ -109,7 +108,8 @@ impl Rewrap {
         let trusts_unopened = self.trust_unopened;
         let (keyholder, notice) = (&keyholder, &notice);
         let has_bar = !is_quiet && !telling.json;
-        let rewrapping = Rewrapping { wrapping, trusts_unopened, keyholder, has_bar, notice };
+        let rewrapping =
+            Rewrapping { stores, wrapping, trusts_unopened, keyholder, has_bar, notice };
         if ends.source == Place::Pipe {
             ends.refuse_terminal()?;
             rewrapping.copy()?;

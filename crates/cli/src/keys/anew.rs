@@ -45,7 +45,7 @@ pub(crate) fn rewrap(
         }
         let created = place.create(&contents).inspect_err(|_| pins.remove(fingerprint))?;
         created.notice.into_iter().for_each(&notice);
-        let read = KeyFile::read(&created.path)?;
+        let read = place.read(&created.path)?;
         rewrapped.keys += 1;
         match opens_to(&read, &key[0].material, keyholder)
             || trusts_unopened && read.fingerprint() == fingerprint
@@ -57,7 +57,7 @@ pub(crate) fn rewrap(
         }
     }
     for key in old {
-        rewrapped.removed += remove(key, &pins)?;
+        rewrapped.removed += remove(place, key, &pins)?;
     }
     if opened.closed > 0 {
         notice(&format!("nothing given opens {} other wrapped keys, which stay", opened.closed));
@@ -122,13 +122,13 @@ fn is_pinned(key: &OpenKey, place: &KeyPlace, pins: &Pins) -> bool {
 }
 
 /// Removes the files of a wrapped key, as far as they still have its bytes. Returns their number.
-fn remove(key: &OpenKey, pins: &Pins) -> Result<u64, Trouble> {
+fn remove(place: &KeyPlace, key: &OpenKey, pins: &Pins) -> Result<u64, Trouble> {
     let mut removed = 0;
     for path in &key.paths {
-        let is_same = KeyFile::read(path).is_ok_and(|file| file.fingerprint() == key.fingerprint);
+        let is_same = place.read(path).is_ok_and(|file| file.fingerprint() == key.fingerprint);
         if is_same {
             let failed = |cause| Trouble::File { action: "remove", path: path.clone(), cause };
-            fs::remove_file(path).map_err(failed)?;
+            place.remove(path).map_err(failed)?;
             removed += 1;
         }
     }
@@ -313,6 +313,7 @@ fn begun_for(wrapping: &Wrapping) -> String {
 
 /// The steps that follow when all files of a place have a new key.
 pub(crate) struct LastSteps {
+    pub(crate) place: KeyPlace,
     /// The old wrapped keys.
     pub(crate) old: Vec<OpenKey>,
     /// The new one, its place and those whom it is wrapped for.
@@ -328,11 +329,14 @@ impl LastSteps {
         for key in &self.old {
             let path = key.paths.first().cloned().unwrap_or_default();
             // A run that adds files with it holds it.
-            let held = File::open(&path);
+            let held = match self.place.is_in_store() {
+                true => pins.open(key.fingerprint),
+                false => File::open(&path),
+            };
             if held.as_ref().is_ok_and(|file| file.try_lock().is_err()) {
                 let reason = "the old wrapped key stays, because another run uses it".to_owned();
                 stay.push((path, reason));
-            } else if let Err(trouble) = remove(key, &pins) {
+            } else if let Err(trouble) = remove(&self.place, key, &pins) {
                 stay.push((path, format!("the old wrapped key stays: {trouble}")));
             }
         }

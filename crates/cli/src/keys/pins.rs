@@ -73,14 +73,14 @@ impl Pins {
     /// Finds the pin of a wrapped key. Only a pin that this user alone can write to counts.
     pub(super) fn find(&self, fingerprint: Fingerprint) -> Option<Pin> {
         let mut text = Vec::new();
-        self.open_pin(fingerprint).ok()?.take(LONGEST).read_to_end(&mut text).ok()?;
+        self.open(fingerprint).ok()?.take(LONGEST).read_to_end(&mut text).ok()?;
         Pin::parse(&text)
     }
 
     /// Holds the pin of a wrapped key in an object store, where a run can't lock the key itself. It
     /// marks the key as used, so the run that wrote the key does not remove it.
     pub(super) fn hold(&self, fingerprint: Fingerprint) -> io::Result<File> {
-        let file = self.open_pin(fingerprint)?;
+        let file = self.open(fingerprint)?;
         file.lock_shared()?;
         rustix::fs::fchmod(&file, Mode::RUSR)?;
         match rustix::fs::fstat(&file)?.st_nlink {
@@ -91,7 +91,7 @@ impl Pins {
 
     /// Opens and locks the pin of a wrapped key that no other run has [held](Pins::hold).
     pub(super) fn open_unused(&self, fingerprint: Fingerprint) -> io::Result<File> {
-        let file = self.open_pin(fingerprint)?;
+        let file = self.open(fingerprint)?;
         file.try_lock()?;
         let mode = Mode::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
         match mode.contains(Mode::WUSR) {
@@ -101,8 +101,8 @@ impl Pins {
     }
 
     /// Opens a pin that this user alone can write to.
-    fn open_pin(&self, fingerprint: Fingerprint) -> io::Result<File> {
-        let directory = self.open()?;
+    pub(super) fn open(&self, fingerprint: Fingerprint) -> io::Result<File> {
+        let directory = self.directory()?;
         // Opening a pipe there would wait for its writer.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&directory, fingerprint.to_string(), flags, Mode::empty())?;
@@ -117,7 +117,7 @@ impl Pins {
         if let Some(directory) = &self.0 {
             DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         }
-        let directory = self.open()?;
+        let directory = self.directory()?;
         let name = fingerprint.to_string();
         let draft = format!("{name}.{}", std::process::id());
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW;
@@ -128,14 +128,14 @@ impl Pins {
     }
 
     pub(super) fn remove(&self, fingerprint: Fingerprint) {
-        if let Ok(directory) = self.open() {
+        if let Ok(directory) = self.directory() {
             // A pin of a key that no longer exists does no harm.
             let _ = rustix::fs::unlinkat(&directory, fingerprint.to_string(), AtFlags::empty());
         }
     }
 
     /// Opens the directory, unless somebody else could have made pins in it.
-    fn open(&self) -> io::Result<OwnedFd> {
+    fn directory(&self) -> io::Result<OwnedFd> {
         let path = self.0.as_ref().ok_or(io::ErrorKind::NotFound)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let directory = rustix::fs::open(path, flags, Mode::empty())?;
@@ -250,7 +250,7 @@ mod tests {
 
         let linked = Pins(Some(home.path().join("link")));
         symlink(&directory, home.path().join("link")).unwrap();
-        assert!(linked.open().is_err());
+        assert!(linked.directory().is_err());
         assert!(Pins(None).find(one).is_none() && Pins(None).add(one, &pin_of_one).is_err());
     }
 }

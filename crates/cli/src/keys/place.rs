@@ -76,16 +76,14 @@ impl KeyPlace {
 
     /// The places for the keys of an object and of its prefix, or of all objects below a prefix.
     pub(crate) fn of_objects(stores: &Stores, address: &Address) -> Result<Vec<KeyPlace>, Trouble> {
-        let place = |prefix: &Address, file| {
-            KeyPlace::in_store(stores, stores.open_source(prefix)?, prefix, file)
-        };
-        if let Some((above, name)) = address.split_last() {
-            let there = stores.open_source(&above)?.look(&Name::found(name.into()));
-            if there.map_err(|fault| at(address, fault))?.is_some() {
-                return Ok(vec![place(&above, Some(name))?, place(&above, None)?]);
+        let place =
+            |prefix: &Address, file| KeyPlace::in_store(stores.open_source(prefix)?, prefix, file);
+        Ok(match stores.split_object(address)? {
+            Some((above, name)) => {
+                vec![place(&above, name.path().to_str())?, place(&above, None)?]
             }
-        }
-        Ok(vec![place(address, None)?])
+            None => vec![place(address, None)?],
+        })
     }
 
     /// Returns whether it is in an object store.

@@ -120,6 +120,9 @@ pub struct NewObject<'a> {
     pub is_plain: bool,
     /// The most bytes that an object can have.
     pub longest: u64,
+    /// The version that it replaces, as [`Version`] has it. Otherwise it replaces the one that is there
+    /// when it begins.
+    pub version: Option<&'a str>,
     /// The time at which its source was last changed, in seconds since 1970 and nanoseconds. A
     /// place that keeps it returns it as [`Entry::source_changed`].
     pub changed: Option<(i64, u32)>,
@@ -128,8 +131,25 @@ pub struct NewObject<'a> {
 impl<'a> NewObject<'a> {
     /// An object of any length that replaces nothing, with content that is encrypted.
     pub fn new(name: &'a Name, metadata: &'a Metadata) -> NewObject<'a> {
-        let (replaces, is_plain, changed) = (false, false, None);
-        NewObject { name, metadata, replaces, is_plain, longest: u64::MAX, changed }
+        let (replaces, is_plain, longest) = (false, false, u64::MAX);
+        NewObject { name, metadata, replaces, is_plain, longest, version: None, changed: None }
+    }
+}
+
+/// A version of an object, and what a copy of it under the same name keeps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Version {
+    /// Distinguishes it from all others of this name.
+    pub text: String,
+    /// [`NewObject::changed`], if the place keeps it.
+    pub changed: Option<(i64, u32)>,
+}
+
+impl Version {
+    /// A version.
+    pub fn new(text: String, changed: Option<(i64, u32)>) -> Version {
+        Version { text, changed }
     }
 }
 

@@ -8,6 +8,7 @@
 //! All calls block, move whole segments and may come from any thread. A place whose calls take long
 //! says by [`Abilities::requests`] how many it takes at once; each then has a thread.
 
+mod ahead;
 mod complete;
 mod each;
 mod entry;
@@ -18,9 +19,10 @@ mod pretence;
 mod structure;
 mod transfer;
 
+pub use ahead::ReadAhead;
 pub(crate) use each::{MOST_REPEATS, may_repeat};
 pub(crate) use entry::time;
-pub use entry::{Entry, Kind, Metadata, NewObject, Stamp};
+pub use entry::{Entry, Kind, Metadata, NewObject, Stamp, Version};
 pub use local::Local;
 pub use memory::{Content, Memory};
 pub(crate) use parts::{Assembly, write_to};
@@ -94,6 +96,11 @@ pub trait Blob: Send + Sync {
 
     /// Its metadata when it was opened; `None` where the walk has told all that the place knows.
     fn metadata(&self) -> Option<&Metadata> {
+        None
+    }
+
+    /// Its version; `None` where the place replaces objects whatever they are.
+    fn version(&self) -> Option<Version> {
         None
     }
 

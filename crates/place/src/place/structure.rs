@@ -259,7 +259,7 @@ impl Transfer<'_> {
     ) -> NewObject<'e> {
         let replaces = self.options.overwrite;
         let is_plain = self.operation != Operation::Encrypt;
-        NewObject { name, metadata, replaces, is_plain, longest, changed: None }
+        NewObject { name, metadata, replaces, is_plain, longest, version: None, changed: None }
     }
 }
 

@@ -4,17 +4,18 @@
 use std::collections::HashMap;
 
 use crate::Name;
-use crate::place::{Kind, Local, Origin};
+use crate::place::{Kind, Origin};
 
 /// The further names of files, each with the name that stands for the file.
+#[derive(Default)]
 pub(super) struct Links(HashMap<Name, Name>);
 
 impl Links {
     /// Walks through a tree. Of a file's names, the first that `takes` takes stands for it.
-    pub(super) fn of(local: &Local, takes: impl Fn(&Name) -> bool) -> Links {
+    pub(super) fn of(tree: &dyn Origin, takes: impl Fn(&Name) -> bool) -> Links {
         let mut leaders: HashMap<Name, Name> = HashMap::new();
         let mut further = HashMap::new();
-        for entry in local.walk().flatten() {
+        for entry in tree.walk().flatten() {
             let Kind::HardLink(first) = entry.kind else { continue };
             if !takes(&entry.name) {
                 continue;

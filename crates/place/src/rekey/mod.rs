@@ -20,7 +20,7 @@ use rustix::io::Errno;
 
 use self::origin::Old;
 use self::store::InPlace;
-use crate::place::{Entry, Kind, Local, NewObject, Origin, Store, transfer};
+use crate::place::{Blob, Entry, Kind, Local, NewObject, Origin, Store, transfer};
 use crate::{
     Control, Failure, Fault, FileError, FileOutcome, KeyRing, Name, Operation, OperationError,
     Protected, Refusal, Report, RunSettings, SealedNames, TransferOptions, TreeOptions,
@@ -71,16 +71,43 @@ pub fn rekey(
     run: &RunSettings,
     options: &RekeyOptions,
 ) -> Result<Report, OperationError> {
-    let fail = |error| Failure { path: path.to_owned(), error };
+    let place = Place::find(path, options);
+    let place = place.map_err(|error| Failure { path: path.to_owned(), error })?;
+    perform(&place, (old, new), run, options)
+}
+
+/// As [`rekey`], for the objects of a store that has no directories, or for `only` one of them. A
+/// new object takes the place of the version that was read, and of no other.
+///
+/// # Errors
+/// Those of [`rekey`].
+pub fn rekey_objects(
+    store: &dyn Store,
+    only: Option<&Name>,
+    (old, new): (&KeyRing, &KeyRing),
+    run: &RunSettings,
+    options: &RekeyOptions,
+) -> Result<Report, OperationError> {
+    let path = &*store.label();
+    let place = Place { path, held: Held::Given(store), only: only.cloned() };
+    perform(&place, (old, new), run, options)
+}
+
+fn perform(
+    place: &Place<'_>,
+    (old, new): (&KeyRing, &KeyRing),
+    run: &RunSettings,
+    options: &RekeyOptions,
+) -> Result<Report, OperationError> {
+    let fail = |error| Failure { path: place.path.to_owned(), error };
     contradictions::in_run(run).map_err(fail)?;
     if [old, new].iter().any(|ring| !ring.primary().cipher().is_authenticated()) {
         return Err(fail(refused(NOT_AUTHENTIC)).into());
     }
-    let place = Place::find(path, options).map_err(fail)?;
     let engine = engine(run, old).map_err(fail)?;
-    let origin = Old::new(&place, (old, new), options, engine);
+    let origin = Old::new(place, (old, new), options, engine);
     let mut report = match options.dry_run {
-        true => plan(&place, &origin, new, run),
+        true => plan(place, &origin, new, run),
         false => place.seal(&origin, new, run, options)?,
     };
     report.failures.iter_mut().for_each(|failure| {
@@ -110,7 +137,7 @@ pub fn replace_head(
         let place = Place::find(path, &RekeyOptions::default())?;
         let name = place.only.as_ref().ok_or(Refusal::NeitherFileNorTree)?;
         let mut begins = vec![0; old.len()];
-        let (blob, read) = place.local.open(name, &mut begins)?;
+        let (blob, read) = place.open(name, &mut begins)?;
         if begins[..read] != *old {
             return Err(FileError::Changed);
         }
@@ -120,7 +147,7 @@ pub fn replace_head(
         let metadata = blob.metadata().cloned().unwrap_or_default();
         let longest = length + new.len() as u64;
         let object = NewObject { replaces: true, longest, ..NewObject::new(name, &metadata) };
-        let mut draft = place.local.begin(&object)?;
+        let mut draft = place.store().begin(&object)?;
         draft.write_at(new, 0)?;
         let mut buffer = vec![0; length.min(COPIED_AT_ONCE) as usize];
         let mut at = 0;
@@ -136,7 +163,7 @@ pub fn replace_head(
         }
         blob.check()?;
         draft.publish(&[])?;
-        place.local.sync()?;
+        place.store().sync()?;
         control.completed_file();
         Ok(length)
     };
@@ -147,8 +174,13 @@ pub fn replace_head(
 struct Place<'p> {
     /// As the user would write it.
     path: &'p Path,
-    local: Local,
+    held: Held<'p>,
     only: Option<Name>,
+}
+
+enum Held<'p> {
+    Local(Box<Local>),
+    Given(&'p dyn Store),
 }
 
 impl<'p> Place<'p> {
@@ -165,15 +197,31 @@ impl<'p> Place<'p> {
             ..TreeOptions::default()
         };
         if found.is_dir() {
-            return Ok(Place { path, local: Local::new(found, &tree), only: None });
+            let held = Held::Local(Box::new(Local::new(found, &tree)));
+            return Ok(Place { path, held, only: None });
         }
         match (found.parent(), found.file_name()) {
             (Some(above), Some(name)) if found.is_file() => {
                 let only = Some(Name::found(PathBuf::from(name)));
-                Ok(Place { path, local: Local::new(above, &tree), only })
+                Ok(Place { path, held: Held::Local(Box::new(Local::new(above, &tree))), only })
             }
             _ => Err(Refusal::NeitherFileNorTree.into()),
         }
+    }
+
+    fn store(&self) -> &dyn Store {
+        match &self.held {
+            Held::Local(local) => &**local,
+            Held::Given(store) => *store,
+        }
+    }
+
+    fn origin(&self) -> Result<&dyn Origin, Fault> {
+        self.store().origin().ok_or(Fault::Unread)
+    }
+
+    fn open(&self, name: &Name, first: &mut [u8]) -> Result<(Box<dyn Blob>, usize), Fault> {
+        self.origin()?.open(name, first)
     }
 
     /// The path of an entry as the user would write it.
@@ -191,7 +239,7 @@ impl<'p> Place<'p> {
         run: &RunSettings,
         options: &RekeyOptions,
     ) -> Result<Report, OperationError> {
-        let store = InPlace::new(&self.local, &options.heads.new);
+        let store = InPlace::new(self.store(), &options.heads.new, origin.versions());
         let listener = run.listener.clone();
         let (path, is_file) = (self.path.to_owned(), self.only.is_some());
         let run = RunSettings {

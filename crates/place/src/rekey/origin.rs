@@ -12,7 +12,7 @@ use evener_keys::has_wrapped_key_name;
 use super::links::Links;
 use super::opened::{Content, Errors, Opened, Shared};
 use super::{Place, RekeyOptions};
-use crate::place::{Abilities, Blob, Entry, Kind, Origin, Reading, Store};
+use crate::place::{Abilities, Blob, Entry, Kind, Origin, ReadAhead, Reading, Version};
 use crate::random_access::RandomAccess;
 use crate::tree::is_mount_list_beginning;
 use crate::{Fault, FileError, KeyRing, Name};
@@ -30,7 +30,11 @@ pub(super) struct Old<'a> {
     /// The directories that were found, with what they were before.
     directories: Mutex<HashMap<Name, Entry>>,
     errors: Arc<Errors>,
+    versions: Versions,
 }
+
+/// The versions of the objects that are open, where the place has versions.
+pub(super) type Versions = Arc<Mutex<HashMap<Name, Version>>>;
 
 impl<'a> Old<'a> {
     pub(super) fn new(
@@ -40,12 +44,18 @@ impl<'a> Old<'a> {
         engine: Arc<dyn Engine>,
     ) -> Old<'a> {
         let (links, directories, errors) = (OnceLock::new(), Mutex::default(), Arc::default());
-        Old { place, old, new, options, engine, links, directories, errors }
+        let versions = Arc::default();
+        Old { place, old, new, options, engine, links, directories, errors, versions }
     }
 
     /// The error of a file, if it is one of the content's.
     pub(super) fn error_of(&self, path: &Path) -> Option<FileError> {
         self.errors.take(path)
+    }
+
+    /// The versions of objects, from when they are open until they are replaced.
+    pub(super) fn versions(&self) -> Versions {
+        self.versions.clone()
     }
 
     /// The directories as they were when they were found.
@@ -58,7 +68,10 @@ impl<'a> Old<'a> {
         match entry.kind {
             Kind::Object | Kind::HardLink(_) => {
                 let links = self.links.get_or_init(|| {
-                    Links::of(&self.place.local, |name| matches!(self.take(name), Take::Yes))
+                    let has_links = self.place.store().tree().is_some();
+                    let tree = self.place.origin().ok().filter(|_| has_links);
+                    let takes = |name: &Name| matches!(self.take(name), Take::Yes);
+                    tree.map_or_else(Links::default, |tree| Links::of(tree, takes))
                 });
                 entry.length = None;
                 entry.kind = match (self.take(&entry.name), links.leader(&entry.name)) {
@@ -86,7 +99,7 @@ impl<'a> Old<'a> {
             return Take::Yes;
         }
         let mut beginning = [0; BEGINNING];
-        let Ok((blob, read)) = self.place.local.open(name, &mut beginning) else {
+        let Ok((blob, read)) = self.place.open(name, &mut beginning) else {
             return Take::Yes;
         };
         let content = Reading(Box::new(Content { file: blob, head: 0 }));
@@ -116,33 +129,46 @@ impl<'a> Old<'a> {
     }
 
     fn open_file(&self, name: &Name) -> Result<Opened, FileError> {
-        let (file, _) = self.place.local.open(name, &mut [])?;
+        let (mut file, _) = self.place.open(name, &mut [])?;
+        let version = file.version();
+        if self.place.store().tree().is_none() {
+            file = Box::new(ReadAhead::of(file));
+        }
         let file = Arc::new(Content { file, head: self.options.heads.old });
         let shared = || Box::new(Shared(file.clone()));
         let is_done = self.options.heads.old == 0 && self.opens(self.new, &Reading(shared()))?;
         let open = || RandomAccess::of(shared(), self.old, self.engine.clone());
         let plain = if is_done { None } else { Some(open()?) };
+        if let Some(version) = version.filter(|_| !is_done) {
+            self.versions.lock().ignore_poison().insert(name.clone(), version);
+        }
         Ok(Opened { file, plain, name: name.clone(), errors: self.errors.clone() })
     }
 }
 
 impl Origin for Old<'_> {
     fn abilities(&self) -> Abilities {
-        Abilities::QUICK.with_metadata().sorted()
+        match self.place.store().tree() {
+            Some(_) => Abilities::QUICK.with_metadata().sorted(),
+            None => self.place.store().abilities(),
+        }
     }
 
     fn walk(&self) -> Box<dyn Iterator<Item = Result<Entry, Fault>> + Send + '_> {
         match &self.place.only {
             Some(name) => Box::new(iter::once_with(|| {
-                let found = self.place.local.look(name)?;
+                let found = self.place.store().look(name)?;
                 let mut entry = found.ok_or_else(|| Fault::Missing(name.clone()))?;
                 entry.length = None;
                 Ok(entry)
             })),
-            None => Box::new(self.place.local.walk().filter_map(|found| match found {
-                Ok(entry) => self.entry(entry).map(Ok),
-                Err(fault) => Some(Err(fault)),
-            })),
+            None => match self.place.origin() {
+                Err(fault) => Box::new(iter::once(Err(fault))),
+                Ok(origin) => Box::new(origin.walk().filter_map(|found| match found {
+                    Ok(entry) => self.entry(entry).map(Ok),
+                    Err(fault) => Some(Err(fault)),
+                })),
+            },
         }
     }
 

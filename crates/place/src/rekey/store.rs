@@ -6,19 +6,26 @@ use std::sync::{Arc, Mutex};
 
 use evener_core::IgnorePoison;
 
-use crate::place::{Abilities, Draft, Entry, Local, NewObject, Origin, Store, Tree};
+use super::origin::Versions;
+use crate::place::{Abilities, Draft, Entry, NewObject, Origin, Store, Tree};
 use crate::{Fault, Name};
 
-/// A local tree that notes the directories in which something was replaced. Each file gets a head.
+/// A store that notes the directories in which something was replaced. Each file gets a head, and
+/// replaces the version that was opened.
 pub(super) struct InPlace<'a> {
-    local: &'a Local,
+    store: &'a dyn Store,
     head: &'a [u8],
+    versions: Versions,
     changed: Arc<Mutex<HashSet<PathBuf>>>,
 }
 
 impl<'a> InPlace<'a> {
-    pub(super) fn new(local: &'a Local, head: &'a [u8]) -> InPlace<'a> {
-        InPlace { local, head, changed: Arc::default() }
+    pub(super) fn new(store: &'a dyn Store, head: &'a [u8], versions: Versions) -> InPlace<'a> {
+        InPlace { store, head, versions, changed: Arc::default() }
+    }
+
+    fn below(&self) -> Result<&dyn Tree, Fault> {
+        self.store.tree().ok_or_else(|| Fault::Refused("it has no directories".to_owned()))
     }
 
     /// Gives the directories in which something was replaced the times that they had before.
@@ -28,25 +35,33 @@ impl<'a> InPlace<'a> {
             let Some(Entry { metadata, .. }) = before.get(&name) else { continue };
             let directory = NewObject::new(&name, metadata);
             // Its time alone is at stake.
-            let _ = self.local.settle(&directory, false);
+            let _ = self.settle(&directory, false);
         }
     }
 }
 
 impl Store for InPlace<'_> {
     fn abilities(&self) -> Abilities {
-        // Each file waits for the disk, which serves many at once.
-        Abilities::slow(SYNCED_AT_ONCE).with_metadata()
+        match self.store.tree() {
+            // Each file waits for the disk, which serves many at once.
+            Some(_) => Abilities::slow(SYNCED_AT_ONCE).with_metadata(),
+            None => self.store.abilities(),
+        }
     }
 
     fn look(&self, name: &Name) -> Result<Option<Entry>, Fault> {
-        self.local.look(name)
+        self.store.look(name)
     }
 
     fn begin(&self, object: &NewObject<'_>) -> Result<Box<dyn Draft>, Fault> {
         let head = self.head.len() as u64;
         let longest = object.longest.saturating_add(head);
-        let mut draft = self.local.begin(&NewObject { longest, ..*object })?;
+        let version = self.versions.lock().ignore_poison().remove(object.name);
+        let (version, changed) = match &version {
+            Some(version) => (Some(&*version.text), version.changed),
+            None => (object.version, object.changed),
+        };
+        let mut draft = self.store.begin(&NewObject { longest, version, changed, ..*object })?;
         if head > 0 {
             draft.write_at(self.head, 0)?;
         }
@@ -55,39 +70,39 @@ impl Store for InPlace<'_> {
     }
 
     fn origin(&self) -> Option<&dyn Origin> {
-        self.local.origin()
+        self.store.origin()
     }
 
     fn sync(&self) -> Result<(), Fault> {
-        self.local.sync()
+        self.store.sync()
     }
 
     fn tree(&self) -> Option<&dyn Tree> {
-        Some(self)
+        self.store.tree().map(|_| self as &dyn Tree)
     }
 
     fn notices(&self) -> Vec<String> {
-        self.local.notices()
+        self.store.notices()
     }
 }
 
 impl Tree for InPlace<'_> {
     fn make_directory(&self, directory: &NewObject<'_>) -> Result<bool, Fault> {
-        self.local.make_directory(directory)
+        self.below()?.make_directory(directory)
     }
 
     fn symlink(&self, link: &NewObject<'_>, target: &Path) -> Result<(), Fault> {
-        self.local.symlink(link, target)
+        self.below()?.symlink(link, target)
     }
 
     fn hard_link(&self, link: &NewObject<'_>, object: &Name) -> Result<(), Fault> {
-        self.local.hard_link(link, object)?;
+        self.below()?.hard_link(link, object)?;
         self.changed.lock().ignore_poison().insert(directory_of(link.name));
         Ok(())
     }
 
     fn settle(&self, directory: &NewObject<'_>, is_new: bool) -> Result<bool, Fault> {
-        self.local.settle(directory, is_new)
+        self.below()?.settle(directory, is_new)
     }
 }
 

@@ -2,23 +2,26 @@
 
 use std::sync::Mutex;
 
-use evener::place::{Blob, Fault};
 use evener_core::IgnorePoison;
 
+use super::{Blob, Metadata};
+use crate::Fault;
+
 /// An object that is read from its beginning, mostly, in pieces: each request brings more.
-pub(super) struct Ahead {
+pub struct ReadAhead {
     blob: Box<dyn Blob>,
     /// Where the bytes that are there begin, and those bytes.
     window: Mutex<(u64, Vec<u8>)>,
 }
 
-impl Ahead {
-    pub(super) fn of(blob: Box<dyn Blob>) -> Ahead {
-        Ahead { blob, window: Mutex::default() }
+impl ReadAhead {
+    /// Reads an object ahead.
+    pub fn of(blob: Box<dyn Blob>) -> ReadAhead {
+        ReadAhead { blob, window: Mutex::default() }
     }
 }
 
-impl Blob for Ahead {
+impl Blob for ReadAhead {
     fn length(&self) -> u64 {
         self.blob.length()
     }
@@ -47,6 +50,10 @@ impl Blob for Ahead {
 
     fn check(&self) -> Result<(), Fault> {
         self.blob.check()
+    }
+
+    fn metadata(&self) -> Option<&Metadata> {
+        self.blob.metadata()
     }
 }
 
