@@ -9,7 +9,7 @@ use evener::keys::{KeyError, KeyFile};
 use evener::place::{
     Abilities, Blob, Draft, Entry, Fault, Local, Name, NewObject, Origin, ReadAhead, Store, Tree,
 };
-use evener::{Evener, Failure, FileError, Operation, OperationError, Report};
+use evener::{Evener, Failure, FileError, Operation, OperationError, Report, is_wrapped_key_name};
 use evener_core::IgnorePoison;
 
 use crate::ends::{Ends, Place, directory_of};
@@ -182,12 +182,36 @@ impl Stores {
         let mut report = report.or_else(OperationError::into_report)?;
         let Report { files, files_skipped, files_updated, files_unchanged, .. } = report;
         let done = files + files_skipped + files_updated + files_unchanged;
+        if files_skipped + files_unchanged > 0 && self.retains() {
+            report.failures.extend(self.retain_keys(ends).err());
+        }
         if done == 0 && !report.interrupted && report.failures.is_empty() {
             let why = if report.left_out > 0 { ": all of it was left out" } else { "" };
             let error = refused(format!("nothing was found to {}{why}", operation.name()));
             report.failures.push(Failure { path: source.path, error });
         }
         Ok(report)
+    }
+
+    /// Locks the wrapped keys of objects that stay as they are.
+    fn retain_keys(&self, ends: &Ends) -> Result<(), Failure> {
+        let Some(Place::Objects(target)) = &ends.target else { return Ok(()) };
+        let objects = self.open(target)?;
+        let file = match &ends.source {
+            Place::Path(path) if !ends.source_is_tree => path.file_name(),
+            _ => None,
+        };
+        let stem = file.and_then(OsStr::to_str).unwrap_or("evener-key");
+        let is_key = |name: &str| {
+            let sealed = name.split_once(".evener-key").map(|(sealed, _)| OsStr::new(sealed));
+            is_wrapped_key_name(file.and(sealed), OsStr::new(name))
+        };
+        let retained = objects.beginning_with(stem).and_then(|found| {
+            let names = found.into_iter().map(|entry| entry.name);
+            let keys = names.filter(|name| name.path().to_str().is_some_and(is_key));
+            objects.retain(&keys.collect::<Vec<_>>())
+        });
+        retained.map_err(|fault| at(target, fault))
     }
 
     fn source(&self, evener: &Evener, ends: &Ends) -> Result<Source, Failure> {
@@ -283,18 +307,6 @@ pub(crate) fn check(
         return Err(Trouble::usage(NO_PIPE));
     }
     writing.check_objects()
-}
-
-/// Refuses an address for what is done in place.
-pub(crate) fn refuse_plain_objects(path: &Path) -> Result<(), Trouble> {
-    match Stores::address(path.as_os_str())? {
-        Some(_) => Err(Trouble::Usage(format!(
-            "{}: there is no sealed tree, and plain objects keep their keys; decrypt them, and encrypt \
-             them again",
-            shown(path)
-        ))),
-        None => Ok(()),
-    }
 }
 
 /// Refuses the options of object stores where none is.
@@ -413,6 +425,10 @@ impl Store for AnyPlace {
 
     fn tree(&self) -> Option<&dyn Tree> {
         self.as_store().tree()
+    }
+
+    fn keep(&self, name: &Name) -> Result<bool, Fault> {
+        self.as_store().keep(name)
     }
 
     fn remove(&self, name: &Name) -> Result<(), Fault> {

@@ -166,6 +166,7 @@ pub(crate) fn line(operation: Operation, report: &Report, given: Given) -> Strin
         (report.files_skipped, skipped),
         (report.files_updated, updated),
         (report.files_unchanged, " unchanged"),
+        (report.locks_extended, " locked for longer"),
         (report.files_deleted, deleted),
         (made.map_or(0, |made| made.moved), " moved"),
         (made.map_or(0, |made| made.gone), " gone"),

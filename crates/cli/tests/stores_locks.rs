@@ -58,6 +58,36 @@ fn new_objects_are_locked() {
 }
 
 #[test]
+fn objects_that_stay_are_locked_for_longer() {
+    let Some(scene) = Scene::with_lock() else { return };
+    let encrypt = ["encrypt", "-r", RECIPIENT, "-i", "identity", "tree", "s3://locked/a"];
+    let run = |more: &[&str]| scene.expect(0, &[&encrypt[..], more].concat()).messages;
+    let assert_all_locked = |date: &str| {
+        let keys = scene.keys("a/");
+        assert_eq!(keys.len(), 3, "{keys:?}");
+        keys.iter().for_each(|key| scene.assert_locked(key, "governance", date));
+    };
+    run(&["--retain-until", "2090-01-01"]);
+    let told = run(&["--update", "--retain-until", "2091-01-01"]);
+    assert!(told.contains("2 unchanged; 2 locked for longer"), "{told}");
+    assert_all_locked("2091-01-01");
+    let told = run(&["--resume", "--retain-until", "2092-01-01"]);
+    assert!(told.contains("2 locked for longer"), "{told}");
+    assert_all_locked("2092-01-01");
+    // Nothing is unlocked sooner.
+    let told = run(&["--update", "--retain-until", "2089-01-01"]);
+    assert!(!told.contains("locked for longer"), "{told}");
+    assert_all_locked("2092-01-01");
+
+    let target = "s3://unlocked/a";
+    scene.server.ask_s3(&["-X", "PUT"], "unlocked");
+    scene.expect(0, &["encrypt", "-k", "my.key", "tree", target]);
+    let update = ["encrypt", "-k", "my.key", "--update", "tree", target];
+    let told = scene.expect(1, &[&update[..], &["--retain-until", "2090-01-01"]].concat()).messages;
+    assert!(told.contains("the bucket has no object lock"), "{told}");
+}
+
+#[test]
 fn a_new_generation_locks_what_it_needs_of_earlier_ones() {
     let Some(scene) = Scene::with_lock() else { return };
     let seal = ["encrypt", "--sealed", "-k", "my.key", "tree", "s3://locked/s", "--retain-until"];

@@ -254,6 +254,10 @@ impl Store for Objects {
         Ok(())
     }
 
+    fn keep(&self, name: &Name) -> Result<bool, Fault> {
+        self.lock_longer(name).map_err(|fault| self.at(name, fault))
+    }
+
     fn remove(&self, name: &Name) -> Result<(), Fault> {
         let key = self.key(name)?;
         match self.wait(self.operator().delete(key)) {

@@ -1,5 +1,6 @@
 //! S3's object lock: nobody can delete or replace an object until a time.
 
+use std::future::ready;
 use std::sync::Mutex;
 use std::time::SystemTime;
 
@@ -116,7 +117,19 @@ impl Objects {
         let keys = keys.collect::<std::result::Result<Vec<_>, _>>()?;
         let root = |key: &str| self.address().join(key).prefix;
         let each = stream::iter(keys).map(|key| retain(amazon, root(key), retention));
-        self.wait(each.buffer_unordered(self.requests()).try_collect())
+        let all = each.buffer_unordered(self.requests()).try_for_each(|_| ready(Ok(())));
+        self.wait(all)
+    }
+
+    /// Locks an existing object as long as new ones, if those are locked. Returns false if none are,
+    /// or its lock ends later.
+    pub(crate) fn lock_longer(&self, name: &Name) -> std::result::Result<bool, Fault> {
+        let Some((amazon, retention)) = self.amazon().zip(self.retention()) else {
+            return Ok(false);
+        };
+        self.lock().check(self)?;
+        let key = self.address().join(self.key(name)?).prefix;
+        self.wait(retain(amazon, key, retention))
     }
 }
 
@@ -156,12 +169,13 @@ struct Configuration {
     object_lock_enabled: String,
 }
 
+/// Returns false if the lock that is there ends later.
 async fn retain(
     amazon: &Amazon,
     key: String,
     retention: Retention,
-) -> std::result::Result<(), Fault> {
-    let Err(refusal) = lock(amazon, &key, retention).await else { return Ok(()) };
+) -> std::result::Result<bool, Fault> {
+    let Err(refusal) = lock(amazon, &key, retention).await else { return Ok(true) };
     // The store also refuses to shorten a lock.
     let there = amazon.ask(Method::GET, &key, &[("retention", "")]).await;
     let Ok(there) = there.and_then(|answer| answer.parse::<There>()) else { return Err(refusal) };
@@ -169,9 +183,10 @@ async fn retain(
         None => Err(refusal),
         Some(until) if retention.complies && there.mode != retention.mode() => {
             let locked = lock(amazon, &key, Retention { until, ..retention }).await;
-            locked.map_err(|fault| Fault::Failed(format!("{GOVERNED}: {fault}")))
+            let failed = |fault| Fault::Failed(format!("{GOVERNED}: {fault}"));
+            locked.map(|()| true).map_err(failed)
         }
-        Some(_) => Ok(()),
+        Some(_) => Ok(false),
     }
 }
 

@@ -23,6 +23,7 @@ pub(crate) struct Record<'a> {
     files_skipped: AtomicU64,
     files_updated: AtomicU64,
     files_unchanged: AtomicU64,
+    locks_extended: AtomicU64,
     files_deleted: AtomicU64,
     left_out: AtomicU64,
     interrupted: AtomicBool,
@@ -51,6 +52,7 @@ impl<'a> Record<'a> {
             files_skipped: AtomicU64::new(0),
             files_updated: AtomicU64::new(0),
             files_unchanged: AtomicU64::new(0),
+            locks_extended: AtomicU64::new(0),
             files_deleted: AtomicU64::new(0),
             left_out: AtomicU64::new(0),
             interrupted: AtomicBool::new(false),
@@ -104,6 +106,11 @@ impl<'a> Record<'a> {
         self.files_unchanged.fetch_add(1, Ordering::Relaxed);
         self.settle();
         self.control.done_bytes(bytes);
+    }
+
+    /// Records whether the lock of an output that stays was extended.
+    pub(crate) fn kept(&self, is_extended: bool) {
+        self.locks_extended.fetch_add(is_extended.into(), Ordering::Relaxed);
     }
 
     /// Records that an output got another mode, and was otherwise up to date.
@@ -222,6 +229,7 @@ impl<'a> Record<'a> {
         report.files_skipped = self.files_skipped.into_inner();
         report.files_updated = self.files_updated.into_inner();
         report.files_unchanged = self.files_unchanged.into_inner();
+        report.locks_extended = self.locks_extended.into_inner();
         report.files_deleted = self.files_deleted.into_inner();
         report.left_out = self.left_out.into_inner();
         let mut lists = self.lists.into_inner().ignore_poison();

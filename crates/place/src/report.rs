@@ -38,6 +38,9 @@ pub struct Report {
     pub files_updated: u64,
     /// Files whose outputs needed no update (`Existing::Update`). Their content was not verified.
     pub files_unchanged: u64,
+    /// Objects that stay as they are and were locked for longer.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub locks_extended: u64,
     /// Outputs removed because their source is gone (`Delete`); in a dry run, those that
     /// would be removed.
     pub files_deleted: u64,
@@ -252,6 +255,7 @@ impl Report {
         self.files_skipped += other.files_skipped;
         self.files_updated += other.files_updated;
         self.files_unchanged += other.files_unchanged;
+        self.locks_extended += other.locks_extended;
         self.files_deleted += other.files_deleted;
         self.left_out += other.left_out;
         self.hard_links += other.hard_links;

@@ -35,8 +35,8 @@ pub(crate) struct StoreOptions {
     /// Lock new objects until TIME, such as 2027-01-31 (s3:// with object lock)
     ///
     /// Until then, their versions can't be deleted or replaced. A new generation of a sealed tree
-    /// also locks the files of earlier ones that it needs. A date alone means the end of that day,
-    /// and times are in UTC
+    /// also locks the files of earlier ones that it needs, and `--update` and `--resume` lock the
+    /// objects that they leave alone. A date alone means the end of that day, and times are in UTC
     #[arg(long, value_name = "TIME", value_parser = future, help_heading = "Object stores")]
     retain_until: Option<SystemTime>,
     /// Choose who can end the lock of --retain-until early

@@ -75,6 +75,9 @@ impl Objects for Transfer<'_> {
             there => there?,
         };
         let updates = update && there == There::Old;
+        if let (There::Current, Some(store), false) = (&there, self.store, dry_run) {
+            self.record.kept(store.keep(&item.output).map_err(FileError::from)?);
+        }
         match there {
             There::Current if update => self.record.unchanged(path, source.length()),
             There::Current => self.record.skipped(path, source.length()),

@@ -153,6 +153,15 @@ pub trait Store: Send + Sync {
         None
     }
 
+    /// Does for an object that stays as it is what the place does for new ones, such as locking it for
+    /// a time. Returns true if it did something.
+    ///
+    /// # Errors
+    /// Those of the place.
+    fn keep(&self, _name: &Name) -> Result<bool, Fault> {
+        Ok(false)
+    }
+
     /// Removes an object, a link or an empty directory.
     ///
     /// # Errors
