@@ -153,6 +153,10 @@ fn what_is_below_a_sealed_tree_is_refused() {
         assert!(told.contains("a part of the sealed tree s3://bucket/vault"), "{told}");
     }
     scene.expect(0, &["encrypt", "-k", "my.key", "tree", "s3://bucket/vaults"]);
+    for (into, is) in [("s3://bucket/vault", "a"), (below, "a part of the")] {
+        let told = scene.expect(2, &["decrypt", "-k", "my.key", "s3://bucket/vaults", into]);
+        assert!(told.messages.contains(&format!("{into} is {is} sealed tree")), "{told:?}");
+    }
     let vault = scene.server.bucket().join("vault");
     fs::rename(&vault, scene.server.bucket().join("gone")).unwrap();
     for arguments in [&encrypt[..], &decrypt] {

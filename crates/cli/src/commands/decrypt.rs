@@ -97,6 +97,9 @@ impl Decrypt {
             }
         }
         self.generations.refuse()?;
+        if let [_, .., target] = &*self.paths {
+            sealed::refuse_seen(&stores, target)?;
+        }
         let sources = self.paths.split_last().map_or(&[][..], |(_, sources)| sources);
         sealed::refuse_among(sources.iter().map(|source| &**source))?;
         self.choosing.suffix.of_age = are_of_age(&self.keys, sources);

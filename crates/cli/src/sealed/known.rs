@@ -44,21 +44,12 @@ pub(crate) fn find(
 /// As [`refuse_gone_at`], for an address. It asks the store only about trees that this machine has
 /// seen.
 fn refuse_gone_in(stores: &Stores, address: &Address, accepts: bool) -> Result<bool, Trouble> {
-    let server = stores.server(address)?;
-    let noted = state_directory("trees").map(|all| known_places(&all)).unwrap_or_default();
-    let mut trees = vec![address.clone()];
-    for (tree, on) in noted.iter().flat_map(|noted| readings(noted)) {
-        let is_here = tree.holds(address) && on.is_none_or(|on| on == server);
-        if is_here && !trees.contains(&tree) {
-            trees.push(tree);
-        }
-    }
+    let mut trees = seen_above(stores, address)?;
+    trees.retain(|tree| tree != address);
     let mut is_forgotten = false;
-    for tree in trees {
+    for tree in trees.into_iter().chain([address.clone()]) {
         if tree != *address && stores.has_sealed(&tree)? {
-            return Err(Trouble::Usage(format!(
-                "{address} is a part of the sealed tree {tree}: name the tree itself, or another place"
-            )));
+            return Err(part_of(address, &tree));
         }
         let (mut options, is_accepted) = state_in(stores, &tree, accepts)?;
         options.trust.rollback = accepts;
@@ -67,6 +58,41 @@ fn refuse_gone_in(stores: &Stores, address: &Address, accepts: bool) -> Result<b
             || refuse_gone(&options).map_err(|error| Failure { path: path.clone(), error })?;
     }
     Ok(is_forgotten)
+}
+
+/// Refuses a sealed tree that this machine has seen in a store, or what is below it, as the place for
+/// other outputs.
+pub(crate) fn refuse_seen(stores: &Stores, typed: &OsStr) -> Result<(), Trouble> {
+    let Some(address) = Stores::address(typed)? else { return Ok(()) };
+    for tree in seen_above(stores, &address)? {
+        if stores.has_sealed(&tree)? {
+            return Err(part_of(&address, &tree));
+        }
+    }
+    Ok(())
+}
+
+fn part_of(address: &Address, tree: &Address) -> Trouble {
+    Trouble::Usage(match address == tree {
+        true => format!("{address} is a sealed tree; name another place"),
+        false => format!(
+            "{address} is a part of the sealed tree {tree}: name the tree itself, or another place"
+        ),
+    })
+}
+
+/// The sealed trees that this machine may have seen at an address or above it.
+fn seen_above(stores: &Stores, address: &Address) -> Result<Vec<Address>, Trouble> {
+    let server = stores.server(address)?;
+    let noted = state_directory("trees").map(|all| known_places(&all)).unwrap_or_default();
+    let mut trees = Vec::new();
+    for (tree, on) in noted.iter().flat_map(|noted| readings(noted)) {
+        let is_here = tree.holds(address) && on.is_none_or(|on| on == server);
+        if is_here && !trees.contains(&tree) {
+            trees.push(tree);
+        }
+    }
+    Ok(trees)
 }
 
 /// Options with what this user knows of a sealed tree. What takes its place is told aloud.

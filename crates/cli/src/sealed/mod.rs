@@ -29,7 +29,7 @@ use crate::terminal::Terminal;
 use crate::trouble::{Trouble, refused, shown};
 
 pub(crate) use care::{Tree, refuse_other};
-pub(crate) use known::{find, forgetful, state_of};
+pub(crate) use known::{find, forgetful, refuse_seen, state_of};
 
 /// What is done with a sealed tree.
 pub(crate) struct Work {
