@@ -33,6 +33,11 @@ impl SealedNames {
         SealedNames { suffix: OsString::new() }
     }
 
+    /// True in a sealed tree: only its index tells what a file is.
+    pub(crate) fn are_kept(&self) -> bool {
+        self.suffix.is_empty()
+    }
+
     /// The names with this suffix.
     ///
     /// # Errors

@@ -221,7 +221,7 @@ impl Transfer<'_> {
             return None;
         }
         let encrypts = self.operation == Operation::Encrypt;
-        if !encrypts && has_wrapped_key_name(path) {
+        if !encrypts && !self.options.names.are_kept() && has_wrapped_key_name(path) {
             // Among age files, one may have such a name.
             if self.keys.is_of_age() {
                 self.record.left_out(path, left_out::WRAPPED_KEY);
