@@ -39,6 +39,7 @@ mod sample;
 mod sealing;
 mod signers;
 mod snapshot;
+mod sorted;
 mod state;
 mod succession;
 mod total;

@@ -60,5 +60,6 @@ impl Wanted {
 
 /// Returns whether a directory is this one, or below it.
 pub(super) fn is_below(directory: &[u8], above: &[u8]) -> bool {
-    directory.strip_prefix(above).is_some_and(|rest| rest.first().is_none_or(|byte| *byte == b'/'))
+    let rest = directory.strip_prefix(above);
+    above.is_empty() || rest.is_some_and(|rest| rest.first().is_none_or(|byte| *byte == b'/'))
 }

@@ -18,6 +18,7 @@ use super::own::{NewKey, retired};
 use super::plain::Plain;
 use super::reader::{At, snapshot};
 use super::roots::{Pin, RootDigest};
+use super::sorted::Sorted;
 use super::state::State;
 use super::succession::{Signer, Signing};
 use super::total;
@@ -122,7 +123,7 @@ pub fn seal(
     let depot = Depot::of(store, run).map_err(fail)?;
     let path = path.clone();
     Writer {
-        origin,
+        origin: &Sorted { origin, control: &run.control },
         store,
         depot,
         run,
