@@ -119,7 +119,8 @@ impl Writer<'_> {
                 None if self.sealed.dry_run || self.began.get() => Ok(self.first()?),
                 None => Err(refused(
                     "it has a marker of a sealed tree and no generation, and this machine did not \
-                     begin it; remove it, or choose another place",
+                     begin it; another machine may be making the first one: wait for it, or choose \
+                     another place",
                 )),
             };
         }

@@ -252,6 +252,18 @@ impl Writer<'_> {
         if let Some(tree) = marker::read(&self.depot)? {
             return Ok(tree);
         }
+        let _begins = match (state, self.sealed.dry_run) {
+            (Some(state), false) => Some(state.lock_to_begin()?),
+            _ => None,
+        };
+        // Another run may have begun it meanwhile.
+        match marker::read(&self.depot)? {
+            Some(tree) => Ok(tree),
+            None => self.begin(state),
+        }
+    }
+
+    fn begin(&self, state: Option<&State>) -> Result<TreeId, FileError> {
         let gone = self.sealed.gone(state)?;
         // A run that was killed at once may have left a temporary file.
         let is_other = |entry: &Entry| {

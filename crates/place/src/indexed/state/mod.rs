@@ -294,8 +294,17 @@ impl State {
         Ok(dead.collect())
     }
 
+    /// Waits until no other run of this machine begins a tree in the place.
+    pub(super) fn lock_to_begin(&self) -> Result<File, FileError> {
+        self.lock_file("begin")
+    }
+
     fn lock(&self) -> Result<File, FileError> {
-        let lock = private_at(&self.path("lock")?, false);
+        self.lock_file("lock")
+    }
+
+    fn lock_file(&self, name: &str) -> Result<File, FileError> {
+        let lock = private_at(&self.path(name)?, false);
         let lock = lock.map_err(|error| self.failed("lock", &error))?;
         flock(&lock, FlockOperation::LockExclusive).map_err(FileError::system("lock the state"))?;
         Ok(lock)
