@@ -56,6 +56,7 @@ impl Transfer<'_> {
     /// object.
     pub(super) fn sort(&self, entry: Entry, structure: &mut Structure) -> Option<Item> {
         let path = entry.name.path();
+        structure.fill(path);
         let is_taken = match entry.kind {
             // These have names with the suffix.
             Kind::Object | Kind::HardLink(_) => true,
@@ -68,20 +69,13 @@ impl Transfer<'_> {
         structure.has_metadata |= entry.metadata != Metadata::default();
         match &entry.kind {
             Kind::LeftOut(reason) => self.record.left_out(path, reason),
-            Kind::Directory => {
-                structure.fill(path);
-                self.make_directory(entry, structure);
-            }
-            Kind::SymbolicLink(target) => {
-                structure.fill(path);
-                match self.make_symlink(&entry, target) {
-                    Ok(()) => structure.symlinks += 1,
-                    Err(fault) => self.record.failed(path, fault.into()),
-                }
-            }
+            Kind::Directory => self.make_directory(entry, structure),
+            Kind::SymbolicLink(target) => match self.make_symlink(&entry, target) {
+                Ok(()) => structure.symlinks += 1,
+                Err(fault) => self.record.failed(path, fault.into()),
+            },
             Kind::Object | Kind::HardLink(_) => {
                 let item = self.item(entry)?;
-                structure.fill(item.entry.name.path());
                 return match &item.entry.kind {
                     Kind::HardLink(first) => self.sort_link(first.clone(), item, structure),
                     _ => Some(item),
