@@ -131,6 +131,18 @@ impl Watch<'_> {
         !self.excludes(path) && self.selection.takes_directory(path)
     }
 
+    /// Returns whether an object is taken, by its path and those of all that it is in.
+    pub(crate) fn takes_below_root(&self, path: &Path) -> bool {
+        self.selection.takes_everything()
+            || path.parent().is_none_or(|above| self.enters(above)) && self.takes_file(path)
+    }
+
+    /// Returns whether a directory is taken, and all that it is in.
+    pub(crate) fn enters(&self, path: &Path) -> bool {
+        let mut way = path.ancestors().filter(|path| !path.as_os_str().is_empty());
+        self.selection.takes_everything() || way.all(|above| self.takes_directory(above))
+    }
+
     /// Returns whether an exclusion matches this path.
     pub(crate) fn excludes(&self, path: &Path) -> bool {
         let exclude = self.selection.exclude.as_ref();

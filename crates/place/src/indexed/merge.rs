@@ -34,7 +34,6 @@ pub(super) struct Found {
 pub(super) struct Merge<'a> {
     origin: &'a dyn Origin,
     notes: Notes<'a>,
-    options: &'a TransferOptions,
     sealed: &'a SealedOptions,
     selection: Watch<'a>,
     found: Found,
@@ -61,7 +60,6 @@ impl<'a> Merge<'a> {
         Merge {
             origin,
             notes: Notes { assembler, record },
-            options,
             sealed,
             selection: options.selection.watch(),
             found: Found::default(),
@@ -204,8 +202,8 @@ impl<'a> Merge<'a> {
     fn entry(&mut self, entry: Entry, old: &mut Old<'_>) -> Option<Item> {
         let path = entry.name.path();
         let is_taken = match entry.kind {
-            Kind::Directory => self.takes_directory(path),
-            _ => self.takes(path),
+            Kind::Directory => self.selection.enters(path),
+            _ => self.selection.takes_below_root(path),
         };
         if !is_taken {
             return None;
@@ -218,7 +216,7 @@ impl<'a> Merge<'a> {
             }
             Kind::Object => return self.object(entry, at, old),
             Kind::HardLink(first) => {
-                let first = match self.takes(first.path()) {
+                let first = match self.selection.takes_below_root(first.path()) {
                     true => first.clone(),
                     false => self
                         .instead
@@ -345,18 +343,6 @@ impl<'a> Merge<'a> {
         };
         self.tells_of_no_state |= is_same && before.stamp.is_none();
         (is_same && is_known).then_some(*content)
-    }
-
-    fn takes(&self, path: &Path) -> bool {
-        self.options.selection.takes_everything()
-            || path.parent().is_none_or(|above| self.takes_directory(above))
-                && self.selection.takes_file(path)
-    }
-
-    fn takes_directory(&self, path: &Path) -> bool {
-        let mut way = path.ancestors().filter(|path| !path.as_os_str().is_empty());
-        self.options.selection.takes_everything()
-            || way.all(|above| self.selection.takes_directory(above))
     }
 
     fn path(&mut self, name: &Name) -> EntryPath {

@@ -257,16 +257,12 @@ impl Transfer<'_> {
 
     /// Returns whether the object or link with this path is taken.
     pub(super) fn takes(&self, path: &Path) -> bool {
-        self.options.selection.takes_everything()
-            || path.parent().is_none_or(|above| self.takes_directory(above))
-                && self.selection.takes_file(path)
+        self.selection.takes_below_root(path)
     }
 
     /// Returns whether the directory with this path is taken, and all that it is in.
     pub(super) fn takes_directory(&self, path: &Path) -> bool {
-        let mut way = path.ancestors().filter(|path| !path.as_os_str().is_empty());
-        self.options.selection.takes_everything()
-            || way.all(|above| self.selection.takes_directory(above))
+        self.selection.enters(path)
     }
 
     fn name_of_output(&self, name: &Name) -> Result<Name, FileError> {

@@ -120,7 +120,7 @@ pub fn list_place(
             Ok(place::Entry { name, kind: place::Kind::Object, .. }) => {
                 let file = name.path().file_name().unwrap_or_default();
                 let plain = options.names.plain(Operation::Verify, file);
-                if watch.takes_file(&name.path().with_file_name(plain)) {
+                if watch.takes_below_root(&name.path().with_file_name(plain)) {
                     names.push(name);
                 }
             }
@@ -141,6 +141,9 @@ pub fn list_place(
                 listing.failures.push(Failure { path: path.join(name.path()), error });
             }
         }
+    }
+    for reason in watch.notices(Some(options.names.suffix())) {
+        listing.notices.push(Notice { path: path.to_owned(), reason });
     }
     for (below, error) in watch.missing(Some(options.names.suffix())) {
         listing.failures.push(Failure { path: path.join(below), error });
