@@ -47,6 +47,11 @@ impl Stores {
                 let address = typed.parse::<Address>();
                 address.map(Some).map_err(|error| Trouble::Usage(error.to_string()))
             }
+            None if is_nearly_meant(typed) => Err(Trouble::Usage(format!(
+                "{}: an address begins with s3://, gs:// or az://; write ./ before a path that \
+                 looks like one",
+                shown(Path::new(typed))
+            ))),
             None => Ok(None),
         }
     }
@@ -155,7 +160,7 @@ impl Stores {
         let (above, name) = address.split_last().ok_or_else(missing)?;
         let opened = self.open_source(&above)?.open(&Name::found(name.into()), &mut []);
         let (blob, _) = opened.map_err(|fault| at(address, fault))?;
-        Ok(Box::new(ReadAhead::of(blob)))
+        Ok(Box::new(ReadAhead::of(blob, ReadAhead::MOST)))
     }
 
     /// Encrypts, decrypts or verifies plain objects and files. Failed ones give a report, no error.
@@ -165,11 +170,7 @@ impl Stores {
         operation: Operation,
         ends: &Ends,
     ) -> Result<Report, Failure> {
-        if let (Place::Objects(source), Some(Place::Objects(target))) = (&ends.source, &ends.target)
-            && (source.holds(target) || target.holds(source))
-        {
-            return Err(at(source, Fault::Refused(OVERLAP.to_owned())));
-        }
+        refuse_overlap(ends)?;
         let source = self.source(evener, ends)?;
         let target = match &ends.target {
             None => None,
@@ -179,7 +180,10 @@ impl Stores {
         };
         let target = target.as_ref().map(|target| target as &dyn Store);
         let report = evener.transfer(operation, &*source.place, target);
-        let mut report = report.or_else(OperationError::into_report)?;
+        let mut report = report.or_else(OperationError::into_report).map_err(|failure| {
+            let is_of_all = failure.path.as_os_str().is_empty();
+            if is_of_all { Failure { path: source.path.clone(), ..failure } } else { failure }
+        })?;
         let Report { files, files_skipped, files_updated, files_unchanged, .. } = report;
         let done = files + files_skipped + files_updated + files_unchanged;
         if files_skipped + files_unchanged > 0 && self.retains() {
@@ -238,6 +242,16 @@ impl Stores {
     }
 }
 
+/// Returns whether a path looks like an address of a store, or of a server.
+fn is_nearly_meant(typed: &OsStr) -> bool {
+    let Some((scheme, rest)) = typed.to_str().and_then(|typed| typed.split_once(':')) else {
+        return false;
+    };
+    let is_known = ["s3", "gs", "az"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
+    let is_word = !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    is_known || is_word && rest.starts_with("//")
+}
+
 fn is_in_s3(address: &Address) -> bool {
     address.to_string().starts_with("s3://")
 }
@@ -277,6 +291,18 @@ pub(crate) fn at(address: &Address, fault: Fault) -> Failure {
 
 fn fail(path: &Path, error: FileError) -> Failure {
     Failure { path: path.to_owned(), error }
+}
+
+/// Refuses a source and a target of which one is below the other.
+pub(crate) fn refuse_overlap(ends: &Ends) -> Result<(), Failure> {
+    match (&ends.source, &ends.target) {
+        (Place::Objects(source), Some(Place::Objects(target)))
+            if source.holds(target) || target.holds(source) =>
+        {
+            Err(at(source, Fault::Refused(OVERLAP.to_owned())))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Refuses several ends of which one is an object store.
@@ -457,5 +483,5 @@ const MARKER: &str = "evener-tree-v1";
 const OVERLAP: &str = "it and DST overlap, so outputs would be taken for sources; give DST a prefix \
      beside it";
 
-const NO_PIPE: &str = "an object store goes with files and trees, not with pipes; `evener cat` prints \
+pub(crate) const NO_PIPE: &str = "an object store goes with files and trees, not with pipes; `evener cat` prints \
      objects";

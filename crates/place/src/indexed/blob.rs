@@ -10,7 +10,7 @@ use super::depot::name_of;
 use super::hash::{Part, TreeHash};
 use super::snapshot::Snapshot;
 use crate::Fault;
-use crate::place::Blob;
+use crate::place::{Blob, ReadAhead};
 
 /// An open file of `data/`. It is the one that its entry names.
 pub(super) struct SealedBlob {
@@ -107,6 +107,14 @@ impl SealedBlob {
         let opened = SealedBlob { blob, content, recipe, whole: None, in_order: None };
         opened.check_bytes(&first[..read], 0)?;
         Ok((opened, read))
+    }
+
+    /// The same file, of which a slow place is asked for up to `most` bytes at once.
+    pub(super) fn read_ahead(self, snapshot: &Snapshot<'_>, most: usize) -> SealedBlob {
+        match snapshot.depot.origin.abilities().requests() {
+            1 => self,
+            _ => SealedBlob { blob: Box::new(ReadAhead::of(self.blob, most)), ..self },
+        }
     }
 
     /// The same file, whose hash is compared once all of it was read in order.

@@ -59,6 +59,10 @@ impl<'a> Sealed<'a> {
         Sealed { only: Some(files), ..self }
     }
 
+    pub(super) fn snapshot(&self) -> &'a Snapshot<'a> {
+        self.snapshot
+    }
+
     /// The length of an object that the walk has just returned.
     pub(super) fn plain_length(&self, name: &Name) -> Option<u64> {
         self.found.lock().ignore_poison().get(name).map(|content| content.size)
@@ -105,7 +109,7 @@ impl Sealed<'_> {
     /// the last read if it is not the one that its entry names.
     pub(super) fn open_in_order(&self, name: &Name) -> Result<SealedBlob, Fault> {
         let (blob, _) = self.open_part(name, &mut [])?;
-        Ok(blob.read_in_order())
+        Ok(blob.read_ahead(self.snapshot, MOST_AHEAD).read_in_order())
     }
 }
 
@@ -273,6 +277,9 @@ pub(super) fn entry(path: PathBuf, entry: index::Entry) -> (Entry, Option<Conten
     found.length = content.map(|content| content.length);
     (found, content)
 }
+
+/// The most bytes to read ahead of a file that is read alone.
+const MOST_AHEAD: usize = 8 << 20;
 
 /// The fault of a damaged part of an index.
 pub(super) fn fault_of(damage: &Damage) -> Fault {

@@ -48,6 +48,7 @@ impl Origin for Plain<'_> {
     fn open(&self, name: &Name, _: &mut [u8]) -> Result<(Box<dyn Blob>, usize), Fault> {
         let (blob, _) = self.sealed.open_part(name, &mut [])?;
         blob.check_whole()?;
+        let blob = blob.read_ahead(self.sealed.snapshot(), MOST_AHEAD);
         let opened = RandomAccess::of(Box::new(blob), &self.ring, self.engine.clone());
         Ok((Box::new(Opened(opened.map_err(fault)?)), 0))
     }
@@ -72,6 +73,9 @@ impl Blob for Opened {
         Ok(())
     }
 }
+
+/// The most bytes to read ahead: each worker has a file.
+pub(super) const MOST_AHEAD: usize = 1 << 20;
 
 fn fault(error: FileError) -> Fault {
     match error {

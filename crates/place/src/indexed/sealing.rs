@@ -17,6 +17,7 @@ use super::hash::{Part, TreeHash};
 use super::index_writer::Names;
 use super::origin::Recipes;
 use super::own::Own;
+use super::plain::MOST_AHEAD;
 use super::snapshot::Snapshot;
 use crate::Fault;
 use crate::place::{
@@ -85,6 +86,7 @@ impl Sealing<'_> {
         // One that can't be read is sealed again.
         let opened = self.recipes.of(snapshot, content).and_then(|recipe| {
             let (blob, _) = SealedBlob::open(snapshot, *content, Some(recipe), &mut [])?;
+            let blob = blob.read_ahead(snapshot, MOST_AHEAD);
             RandomAccess::of(Box::new(blob), self.keys, engine.clone())
         });
         let Ok(opened) = opened else { return Ok(false) };

@@ -16,6 +16,7 @@ mod local;
 mod memory;
 mod parts;
 mod pretence;
+mod read_ahead;
 mod structure;
 mod transfer;
 
@@ -26,6 +27,7 @@ pub use entry::{Entry, Kind, Metadata, NewObject, Stamp, Version};
 pub use local::Local;
 pub use memory::{Content, Memory};
 pub(crate) use parts::{Assembly, write_to};
+pub use read_ahead::ReadAhead;
 pub(crate) use transfer::seats_for;
 pub use transfer::transfer;
 

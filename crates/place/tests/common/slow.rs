@@ -66,6 +66,11 @@ impl Origin for Slow {
         }
     }
 
+    fn list(&self, directory: &Name) -> Result<Vec<Entry>, Fault> {
+        self.calls.call()?;
+        self.near.list(directory)
+    }
+
     fn open(&self, name: &Name, first: &mut [u8]) -> Result<(Box<dyn Blob>, usize), Fault> {
         self.calls.call()?;
         let (blob, _) = self.near.open(name, &mut [])?;
@@ -124,6 +129,11 @@ impl Store for Slow {
 
     fn sync(&self) -> Result<(), Fault> {
         Ok(())
+    }
+
+    fn remove(&self, name: &Name) -> Result<(), Fault> {
+        self.calls.call()?;
+        self.near.remove(name)
     }
 }
 

@@ -4,20 +4,24 @@ use std::sync::Mutex;
 
 use evener_core::IgnorePoison;
 
-use super::{Blob, Metadata};
-use crate::Fault;
+use super::{Blob, Fault, Metadata};
 
 /// An object that is read from its beginning, mostly, in pieces: each request brings more.
 pub struct ReadAhead {
     blob: Box<dyn Blob>,
+    /// The most bytes of one request, unless a reader asks for more.
+    most: usize,
     /// Where the bytes that are there begin, and those bytes.
     window: Mutex<(u64, Vec<u8>)>,
 }
 
 impl ReadAhead {
-    /// Reads an object ahead.
-    pub fn of(blob: Box<dyn Blob>) -> ReadAhead {
-        ReadAhead { blob, window: Mutex::default() }
+    /// The most bytes to read ahead of an object that is read whole.
+    pub const MOST: usize = 8 << 20;
+
+    /// Reads up to `most` bytes of an object at once.
+    pub fn of(blob: Box<dyn Blob>, most: usize) -> ReadAhead {
+        ReadAhead { blob, most: most.max(LEAST), window: Mutex::default() }
     }
 }
 
@@ -39,7 +43,7 @@ impl Blob for ReadAhead {
         // Twice as much each time, as long as one follows the other.
         let follows = at >= *start && at <= *start + bytes.len() as u64;
         let more = if follows { 2 * bytes.len() } else { 0 };
-        let length = buffer.len().max(more.clamp(LEAST_AHEAD, MOST_AHEAD)) as u64;
+        let length = buffer.len().max(more.clamp(LEAST, self.most)) as u64;
         let length = length.min(self.blob.length().saturating_sub(at));
         let mut next = vec![0; usize::try_from(length).unwrap_or(0).max(buffer.len())];
         self.blob.read_at(&mut next, at)?;
@@ -57,5 +61,4 @@ impl Blob for ReadAhead {
     }
 }
 
-const LEAST_AHEAD: usize = 64 << 10;
-const MOST_AHEAD: usize = 8 << 20;
+const LEAST: usize = 64 << 10;
