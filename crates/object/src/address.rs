@@ -92,10 +92,15 @@ impl FromStr for Address {
     }
 }
 
-/// Returns whether a name has the same form everywhere: no part of it is empty, `.` or `..`, and no
-/// white space is at its ends, which the protocols' library would take away.
+/// Returns whether a name has the same form everywhere: no part of it is empty, `.` or `..`, no white
+/// space is at its ends, which the protocols' library would take away, and there is no character that
+/// XML, in which stores list their objects, can't have or can change.
 pub(crate) fn is_clean(name: &str) -> bool {
-    name == name.trim() && name.split('/').all(|part| !matches!(part, "" | "." | ".."))
+    let is_fit = |letter: char| !letter.is_control() && !matches!(letter, '\u{fffe}' | '\u{ffff}');
+    let mut parts = name.split('/');
+    name == name.trim()
+        && parts.all(|it| !matches!(it, "" | "." | ".."))
+        && name.chars().all(is_fit)
 }
 
 fn split(text: &str) -> Option<(Provider, &str)> {
@@ -117,8 +122,8 @@ pub struct MalformedAddress {
 
 const NO_SCHEME: &str = "an address begins with s3://, gs:// or az://";
 const NO_BUCKET: &str = "it names no bucket or container; write it after `://`";
-const UNCLEAN: &str =
-    "a part of the prefix is empty, `.` or `..`, or there is white space at an end";
+const UNCLEAN: &str = "a part of the prefix is empty, `.` or `..`, or it has a control character, U+FFFE or U+FFFF, or \
+     white space at an end";
 
 #[cfg(test)]
 mod tests {
@@ -154,7 +159,16 @@ mod tests {
         for path in ["s3:/x", "./s3://b", "/s3://b", "b/c", "http://x"] {
             assert!(!Address::is_meant(path), "{path}");
         }
-        for bad in ["s3://", "s3:///x", "gs://b//x", "gs://b/x//", "az://b/../x", "az://b/ x"] {
+        for bad in [
+            "s3://",
+            "s3:///x",
+            "gs://b//x",
+            "gs://b/x//",
+            "az://b/../x",
+            "az://b/ x",
+            "s3://b/\n.",
+            "s3://b/\u{ffff}",
+        ] {
             assert!(Address::is_meant(bad) && bad.parse::<Address>().is_err(), "{bad}");
         }
     }

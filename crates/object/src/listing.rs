@@ -111,5 +111,5 @@ fn entry(found: &opendal::Entry) -> Result<Option<Entry>, Fault> {
     Ok(Some(entry))
 }
 
-const UNCLEAN: &str = "a part of this name is empty, `.` or `..`, or there is white space at an end, \
-     which no path can have";
+const UNCLEAN: &str = "a part of this name is empty, `.` or `..`, or it has a control character, U+FFFE, \
+     U+FFFF, or white space at an end, and Evener takes no such objects";

@@ -159,7 +159,7 @@ impl Objects {
         if key.is_empty() {
             return Ok("/");
         }
-        if !is_clean(key) || key.chars().any(char::is_control) {
+        if !is_clean(key) {
             return refused(UNCLEAN);
         }
         if self.inner.address.provider == Provider::Azure && key.contains('\\') {
@@ -283,8 +283,8 @@ pub(crate) const PART: usize = 8 << 20;
 const LONGEST_KEY: usize = 1024;
 
 const NO_UTF_8: &str = "its name is no UTF-8, and the names of an object store are";
-const UNCLEAN: &str = "an object store does not keep such a name: it has a control character, a part \
-     that is `.` or `..`, or white space at an end";
+const UNCLEAN: &str = "an object store does not keep such a name: it has a control character, U+FFFE or \
+     U+FFFF, a part that is `.` or `..`, or white space at an end";
 const BACKSLASH: &str = "Azure takes the backslash in its name for a slash";
 const TOO_LONG: &str =
     "with the prefix, its name is longer than the 1,024 bytes of an object store";
