@@ -16,7 +16,7 @@ use tokio::time::sleep;
 
 use crate::address::Provider;
 use crate::ahead::{Ahead, Fetched};
-use crate::fault::fault;
+use crate::fault::{fault, is_out_of_range};
 use crate::metadata::{changed, metadata};
 use crate::objects::{Objects, PART};
 use crate::pool::{LONG, Pool};
@@ -133,7 +133,7 @@ async fn begin(
             .await
         {
             // An empty object has no range.
-            Err(error) if error.kind() == ErrorKind::RangeNotSatisfied => None,
+            Err(error) if is_out_of_range(&error) => None,
             read => {
                 let (found, mut bytes) = read.map_err(|error| fault(&error, name))?;
                 let length = bytes.len();

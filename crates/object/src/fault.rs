@@ -9,7 +9,8 @@ use crate::unanswered::{Unanswered, causes};
 /// The fault of a call that was about this object.
 pub(crate) fn fault(error: &Error, name: &Name) -> Fault {
     match error.kind() {
-        ErrorKind::NotFound => Fault::Missing(name.clone()),
+        // Of a whole place, the store tells what is missing.
+        ErrorKind::NotFound if *name != Name::root() => Fault::Missing(name.clone()),
         ErrorKind::ConditionNotMatch => Fault::Changed,
         _ => Fault::Failed(text(error)),
     }
@@ -40,18 +41,37 @@ fn words(error: &Error) -> String {
         return format!("this machine's clock and the store's differ; set it right ({told})");
     }
     match error.kind() {
-        ErrorKind::PermissionDenied => format!(
-            "the store refuses access ({}); check the credentials and what they allow",
-            told.unwrap_or_else(|| error.message().to_owned())
-        ),
-        _ if told.is_none() && error.message().is_empty() => {
-            format!("the store gives no reason{}", status(error))
+        ErrorKind::PermissionDenied => {
+            match told.unwrap_or_else(|| error.message().to_owned()) {
+                // The answer to a HEAD request says no more.
+                told if told.is_empty() => format!(
+                    "the store refuses access{}; check the credentials, what they allow, and this \
+                     machine's clock",
+                    status(error)
+                ),
+                told => format!(
+                    "the store refuses access ({told}); check the credentials and what they allow"
+                ),
+            }
         }
+        _ if told.is_none() && error.message().is_empty() => match &*status(error) {
+            code @ (" (status 301)" | " (status 400)") => format!(
+                "the store gives no reason{code}; check the name of the bucket, the region and the \
+                 endpoint"
+            ),
+            code => format!("the store gives no reason{code}"),
+        },
         _ => told.unwrap_or_else(|| {
             let causes = causes(error).map(|cause| format!(": {cause}"));
             error.message().to_owned() + &causes.collect::<String>()
         }),
     }
+}
+
+/// Returns whether an object has nothing in a range, as an empty one has not in any.
+pub(crate) fn is_out_of_range(error: &Error) -> bool {
+    // OpenDAL gives the answer of Google's store no kind of its own.
+    error.kind() == ErrorKind::RangeNotSatisfied || status(error) == " (status 416)"
 }
 
 /// The status of an answer, from the library's text.
@@ -102,6 +122,16 @@ mod tests {
         let empty = Error::new(ErrorKind::Unexpected, "");
         let empty = empty.with_context("response", "Parts { status: 503, version: HTTP/1.1 }");
         assert_eq!(text(&empty), "the store gives no reason (status 503)");
+        let refused = Error::new(ErrorKind::PermissionDenied, "");
+        let refused = text(&refused.with_context("response", "Parts { status: 403 }"));
+        assert!(refused.starts_with("the store refuses access (status 403); check"), "{refused}");
+        let bad = Error::new(ErrorKind::Unexpected, "");
+        let bad = text(&bad.with_context("response", "Parts { status: 400 }"));
+        assert!(
+            bad.ends_with(
+                "(status 400); check the name of the bucket, the region and the endpoint"
+            )
+        );
         assert_eq!(told("a\n<b>\u{1b}[2J"), "a <b>\\u{1b}[2J");
         assert_eq!(told(&"x".repeat(1000)).len(), LONGEST);
     }

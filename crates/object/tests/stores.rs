@@ -20,6 +20,7 @@ fn conformance(server: &Server) {
     listings_are_of_one_directory_or_of_all(&server.place("listed"));
     metadata_come_back(&server.place("metadata"));
     names_that_would_become_others_are_refused(&server.place("names"));
+    empty_objects_are_read(&server.place("empty"));
 }
 
 #[test]
@@ -50,6 +51,14 @@ fn objects_go_there_and_back(place: &Objects) {
     let report = perform(Operation::Decrypt, place, Some(&back), &options);
     assert!(report.is_success(), "{:?}", report.failures);
     assert_same(&plain, &back);
+}
+
+/// As sources, objects of others may be empty; sealed ones never are.
+fn empty_objects_are_read(place: &Objects) {
+    let (name, metadata) = (name("empty"), Metadata::default());
+    place.begin(&NewObject::new(&name, &metadata)).unwrap().publish(&[]).unwrap();
+    let (blob, read) = place.open(&name, &mut [0; 100]).unwrap();
+    assert_eq!((blob.length(), read), (0, 0));
 }
 
 fn what_exists_is_refused_resumed_or_replaced(place: &Objects) {
@@ -155,7 +164,7 @@ fn metadata_come_back(place: &Objects) {
 
 fn names_that_would_become_others_are_refused(place: &Objects) {
     let long = "x".repeat(1024);
-    for bad in [" begins", "ends\t", "a//b", "a/../b", "line\nbreak", &long] {
+    for bad in [" begins", "ends\t", "a//b", "a/../b", "line\nbreak", "\u{fffe}", &long] {
         let refused = put(place, bad, &Metadata::default());
         assert!(matches!(refused, Err(Fault::Refused(_))), "{bad}: {refused:?}");
     }
