@@ -93,3 +93,29 @@ fn has_a_new_key(scene: &Scene, tree: &str) {
     scene.expect(0, &["decrypt", "-k", "new.key", tree, "with a new key"]);
     scene.fixture.assert_same_tree("tree", "with a new key");
 }
+
+#[test]
+fn objects_are_sealed_and_no_tree_is_in_its_source() {
+    let Some(scene) = Scene::new() else { return };
+    for name in ["a", "b/deep", "b-", "c"] {
+        let put = ["-X", "PUT", "--data-binary", name];
+        scene.server.ask_s3(&put, &format!("bucket/plain/{name}"));
+    }
+    let seal = |status, target| {
+        let ends = ["encrypt", "--sealed", "-k", "my.key", "s3://bucket/plain", target];
+        scene.expect(status, &ends).messages
+    };
+    let told = seal(0, "s3://bucket/sealed");
+    assert!(told.contains("sealed 4 files"), "{told}");
+    scene.expect(0, &["decrypt", "-k", "my.key", "s3://bucket/sealed", "back"]);
+    assert_eq!(fs::read(scene.fixture.path("back/b/deep")).unwrap(), b"b/deep");
+    for target in ["s3://bucket/plain/sealed", "s3://bucket"] {
+        let told = seal(2, target);
+        assert!(told.contains("overlap"), "{told}");
+    }
+    for target in ["s3://bucket/sealed", "s3://bucket/sealed/below", "s3://bucket"] {
+        let decrypt = ["decrypt", "-k", "my.key", "s3://bucket/sealed", target];
+        let told = scene.expect(2, &decrypt).messages;
+        assert!(told.contains("overlap"), "{told}");
+    }
+}

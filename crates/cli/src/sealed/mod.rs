@@ -24,7 +24,7 @@ use crate::options::{Choosing, EngineOptions, Generations, OpeningKeys, Part, Te
 use crate::plan::{Plan, warnings};
 use crate::route::Route;
 use crate::signals::Signals;
-use crate::stores::{AnyPlace, Stores, at};
+use crate::stores::{AnyPlace, Stores, at, refuse_overlap};
 use crate::terminal::Terminal;
 use crate::trouble::{Trouble, refused, shown};
 
@@ -120,6 +120,7 @@ pub(crate) fn process(
     work: &Work,
 ) -> Result<Report, Failure> {
     let Work { options: sealed, kind } = work;
+    refuse_overlap(ends)?;
     let place = |place: &Place, is_written| {
         Ok(match place {
             Place::Path(path) => AnyPlace::local(evener, path),
