@@ -15,7 +15,7 @@ use evener_cli::streams::{input, output, stdin_was_closed, stdout_was_closed};
 use crate::hints;
 use crate::objects::Address;
 use crate::options::Telling;
-use crate::stores::Stores;
+use crate::stores::{NO_PIPE, Stores};
 use crate::trouble::{Trouble, shown};
 
 /// Source and target.
@@ -129,6 +129,9 @@ impl Ends {
         if target == Some(Place::Pipe) {
             if stdout_was_closed() {
                 return Err(Trouble::Output(io::ErrorKind::NotFound.into()));
+            }
+            if matches!(source, Place::Objects(_)) {
+                return Err(Trouble::usage(NO_PIPE));
             }
             if source_is_tree {
                 let instead = match operation {

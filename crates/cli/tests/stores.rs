@@ -107,9 +107,49 @@ fn what_does_not_go_with_a_store_is_refused() {
     refused(&["verify", "-k", "my.key", "--requests", "0", "s3://bucket/a"], "1 to 1024");
     let told = scene.expect(1, &["verify", "-k", "my.key", "s3://bucket/none"]).messages;
     assert!(told.contains("nothing was found"), "{told}");
+    refused(&["decrypt", "-k", "my.key", "s3://bucket/a/one.enc", "-"], "evener cat");
+    for target in ["S3://bucket/a", "s3:bucket/a", "s3:/bucket/a", "gcs://bucket/a", "https://x/a"]
+    {
+        refused(&["encrypt", "-k", "my.key", "tree", target], "an address begins with s3://");
+    }
     // A path that looks like an address is one with `./` before it.
     scene.expect(0, &["encrypt", "-k", "my.key", "tree", "./s3:"]);
     assert!(scene.fixture.path("s3:/one.enc").is_file());
+}
+
+#[test]
+fn directories_that_are_left_out_are_not_empty() {
+    let Some(scene) = Scene::new() else { return };
+    fs::create_dir(scene.fixture.path("tree/temporary")).unwrap();
+    fs::write(scene.fixture.path("tree/temporary/a.tmp"), "a").unwrap();
+    let encrypt = ["encrypt", "-k", "my.key", "--exclude", "*.tmp", "tree", "s3://bucket/a"];
+    scene.expect(0, &encrypt);
+    fs::remove_file(scene.fixture.path("tree/temporary/a.tmp")).unwrap();
+    let told = scene.expect(1, &["encrypt", "-k", "my.key", "tree", "s3://bucket/b"]).messages;
+    assert!(told.contains("tree/temporary: it is empty"), "{told}");
+}
+
+#[test]
+fn a_part_of_a_tree_is_listed() {
+    let Some(scene) = Scene::new() else { return };
+    scene.expect(0, &["encrypt", "-k", "my.key", "tree", "s3://bucket/a"]);
+    let listed = |arguments: &[&str]| {
+        let ended = scene.expect(0, &[&["list", "s3://bucket/a"], arguments].concat());
+        String::from_utf8(ended.output).unwrap().lines().count() - 1
+    };
+    assert_eq!(listed(&["--only", "deep"]), 1);
+    assert_eq!(listed(&["--exclude", "deep"]), 1);
+    let told = scene.expect(0, &["list", "s3://bucket/a", "--exclude", "none"]).messages;
+    assert!(told.contains("matches nothing here"), "{told}");
+}
+
+#[test]
+fn names_that_no_list_can_have_are_refused() {
+    let Some(scene) = Scene::new() else { return };
+    fs::write(scene.fixture.path("tree/\u{fffe}"), "").unwrap();
+    let told = scene.expect(1, &["encrypt", "-k", "my.key", "tree", "s3://bucket/a"]).messages;
+    assert!(told.contains("U+FFFE"), "{told}");
+    scene.expect(0, &["verify", "-k", "my.key", "s3://bucket/a"]);
 }
 
 /// Every command, as far as it reads a tree.
