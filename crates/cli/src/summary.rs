@@ -188,13 +188,18 @@ pub(crate) fn line(operation: Operation, report: &Report, given: Given) -> Strin
     }
     if report.interrupted && given.rekeys {
         line.push_str("; run it again to go on from here");
-    } else if report.interrupted && given.seals && report.sealed.is_none() {
+    } else if has_no_generation(report, given) {
         line.push_str("; no generation was made: run it again");
     } else if report.interrupted && report.directories > 0 && operation != Operation::Verify {
         let option = if report.update { "--update" } else { "--resume" };
         line.push_str(&format!("; {option} goes on from here"));
     }
     line
+}
+
+fn has_no_generation(report: &Report, given: Given) -> bool {
+    let is_unmade = given.seals && !given.rekeys && !report.dry_run && report.sealed.is_none();
+    is_unmade && (report.interrupted || !report.failures.is_empty())
 }
 
 /// What a user should know of a sealed tree that was made or read for the first time.
@@ -276,6 +281,8 @@ const COLUMNS: [Column; 7] = [
 
 #[cfg(test)]
 mod tests {
+    use evener::Failure;
+
     use super::*;
 
     #[test]
@@ -346,5 +353,10 @@ mod tests {
             line(Operation::Encrypt, &report, Given::default()),
             "would encrypt 2 files, 0 B; 1 to update; 3 unchanged; 4 to delete; 5 left out"
         );
+        report = Report::default();
+        let error = crate::trouble::refused("the state can't be written");
+        report.failures.push(Failure { path: "tree".into(), error });
+        let told = line(Operation::Encrypt, &report, Given { seals: true, ..Given::default() });
+        assert!(told.ends_with("; 1 failed; no generation was made: run it again"), "{told}");
     }
 }
