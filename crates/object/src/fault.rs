@@ -54,13 +54,18 @@ fn words(error: &Error) -> String {
                 ),
             }
         }
-        _ if told.is_none() && error.message().is_empty() => match &*status(error) {
-            code @ (" (status 301)" | " (status 400)") => format!(
-                "the store gives no reason{code}; check the name of the bucket, the region and the \
-                 endpoint"
-            ),
-            code => format!("the store gives no reason{code}"),
-        },
+        _ if told.is_none() && error.message().is_empty() => {
+            let status = status(error);
+            match &*status {
+                " (status 304)" => format!("the store gives no reason{status}"),
+                " (status 400)" => format!(
+                    "the store gives no reason{status}; check the name of the bucket, the region \
+                     and the endpoint"
+                ),
+                _ if status.contains("(status 3") => format!("{REDIRECTS}{status}"),
+                _ => format!("the store gives no reason{status}"),
+            }
+        }
         _ => told.unwrap_or_else(|| {
             let causes = causes(error).map(|cause| format!(": {cause}"));
             error.message().to_owned() + &causes.collect::<String>()
@@ -101,6 +106,9 @@ fn told_by_store(message: &str) -> Option<String> {
 const NO_CREDENTIALS: &str =
     "no credentials were found for the store: neither the environment nor a profile has any";
 
+const REDIRECTS: &str = "the store redirects to another server, which Evener does not ask; check \
+     the region and the endpoint";
+
 /// How Amazon and Azure report that the time in a request differs from theirs.
 const CLOCKS: [&str; 2] = ["(RequestTimeTooSkewed)", "Request date header too old"];
 
@@ -132,6 +140,9 @@ mod tests {
                 "(status 400); check the name of the bucket, the region and the endpoint"
             )
         );
+        let away = Error::new(ErrorKind::Unexpected, "");
+        let away = away.with_context("response", "Parts { status: 307, version: HTTP/1.1 }");
+        assert_eq!(text(&away), format!("{REDIRECTS} (status 307)"));
         assert_eq!(told("a\n<b>\u{1b}[2J"), "a <b>\\u{1b}[2J");
         assert_eq!(told(&"x".repeat(1000)).len(), LONGEST);
     }

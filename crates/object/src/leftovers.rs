@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::amazon::{Amazon, time};
 use crate::objects::Objects;
+use crate::page::NO_NEXT;
 
 /// The leftovers of killed runs below a prefix.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -90,7 +91,11 @@ impl Objects {
             if !page.is_truncated || page.next_key_marker.is_empty() {
                 return Ok(answer.time());
             }
-            (key, id) = (page.next_key_marker, page.next_upload_id_marker);
+            let next = (page.next_key_marker, page.next_upload_id_marker);
+            if (&key, &id) == (&next.0, &next.1) {
+                return Err(Fault::Failed(NO_NEXT.to_owned()));
+            }
+            (key, id) = next;
         }
     }
 }
@@ -138,6 +143,9 @@ impl Upload {
             last = last.max(times.max());
             if !page.is_truncated || page.next_part_number_marker.is_empty() {
                 break;
+            }
+            if marker == page.next_part_number_marker {
+                return Err(Fault::Failed(NO_NEXT.to_owned()));
             }
             marker = page.next_part_number_marker;
         }

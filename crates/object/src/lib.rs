@@ -25,6 +25,7 @@ mod listing;
 mod metadata;
 mod objects;
 mod operator;
+mod page;
 mod pool;
 mod probe;
 mod profile;

@@ -228,6 +228,10 @@ fn azure(address: &Address, settings: &Settings) -> Result<opendal::Result<Opera
 }
 
 fn check_endpoint(endpoint: &str) -> Result<(), Fault> {
+    // A password before `@` would be in messages.
+    if endpoint.contains('@') {
+        return Err(Fault::Refused(WITH_USER.to_owned()));
+    }
     let is_web = |url: &reqwest::Url| matches!(url.scheme(), "http" | "https") && url.has_host();
     match reqwest::Url::parse(endpoint).is_ok_and(|url| is_web(&url)) {
         true => Ok(()),
@@ -240,6 +244,8 @@ pub(crate) fn variable(name: &str) -> Option<String> {
 }
 
 const NO_URL: &str = "a store's address begins with http:// or https:// and names a host";
+const WITH_USER: &str =
+    "a store's address has no user and no password; set AWS_ACCESS_KEY_ID and the like instead";
 const NO_REGION: &str =
     "no region is set, and the bucket does not tell its own; set AWS_REGION, or check its name";
 const NO_ACCOUNT: &str =

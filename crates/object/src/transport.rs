@@ -14,11 +14,12 @@ use futures_util::future::{Either, select, select_ok};
 use futures_util::{StreamExt, stream};
 use http::header::{RANGE, RETRY_AFTER};
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
-use opendal::{Buffer, Error, HttpBody, HttpTransport, Result};
+use opendal::{Buffer, Error, ErrorKind, HttpBody, HttpTransport, Result};
 use tokio::time::{sleep, timeout};
 
 use crate::host::Host;
 use crate::operator::Settings;
+use crate::page::Pages;
 use crate::unanswered::{Kind, Unanswered};
 use crate::wire::Wire;
 
@@ -28,8 +29,8 @@ pub(crate) struct Patient {
     requests: usize,
     stall: Duration,
     hosts: Mutex<HashMap<String, Arc<Host>>>,
-    listener: Listener,
-    has_told: AtomicBool,
+    silence: Arc<Silence>,
+    pages: Pages,
 }
 
 tokio::task_local! {
@@ -46,8 +47,9 @@ impl Patient {
     pub(crate) fn new(settings: &Settings, listener: Listener) -> Result<Patient> {
         let Settings { requests, stall, .. } = *settings;
         let wire = Wire::new(requests, stall, settings.bandwidth.clone())?;
-        let (hosts, has_told) = (Mutex::default(), AtomicBool::new(false));
-        Ok(Patient { wire, requests, stall, hosts, listener, has_told })
+        let silence = Arc::new(Silence { listener, has_told: AtomicBool::new(false) });
+        let (hosts, pages) = (Mutex::default(), Pages::default());
+        Ok(Patient { wire, requests, stall, hosts, silence, pages })
     }
 
     fn host(&self, uri: &Uri) -> Arc<Host> {
@@ -60,22 +62,32 @@ impl Patient {
     async fn attempt(&self, host: &Host, request: Request<Buffer>) -> Result<Response<HttpBody>> {
         // The range of an object may be long; everything else is read at once, and repeated whole.
         let is_read = request.method() == Method::GET && request.headers().contains_key(RANGE);
+        let (is_get, uri) = (request.method() == Method::GET, request.uri().clone());
         let place = host.window.enter().await;
         let answer = match is_read {
             true => self.race(host, request).await,
             false => self.wire.send(request).await,
         };
-        let (parts, mut body) = answer?.into_parts();
+        let (parts, body) = answer?.into_parts();
         host.answered();
         match parts.status.as_u16() {
             429 | 503 => place.was_too_many(),
             _ => place.was_answered(),
         }
         if is_read && parts.status.is_success() {
-            let body = body.map_inner(|bytes| Box::new(bytes.inspect(move |_| place.stay())));
+            let silence = self.silence.clone();
+            let watch = move |bytes: &Result<Buffer>| match bytes {
+                Ok(_) => place.stay(),
+                Err(error) => silence.tell_if_caused(error),
+            };
+            let body = body.map_inner(|bytes| Box::new(bytes.inspect(watch)));
             return Ok(Response::from_parts(parts, body));
         }
-        let whole = body.to_buffer().await?;
+        let most = if is_get && parts.status.is_success() { MOST_LISTED } else { MOST_TOLD };
+        let whole = at_most(most, body).to_buffer().await?;
+        if parts.status.is_success() {
+            self.pages.check(&uri, &whole)?;
+        }
         let length = whole.len() as u64;
         let body = HttpBody::new(stream::iter([Ok(whole)]), Some(length));
         Ok(Response::from_parts(parts, body))
@@ -99,12 +111,32 @@ impl Patient {
         host.reads.add(begun.elapsed());
         answer
     }
+}
 
-    fn tell_of_silence(&self) {
-        if !self.has_told.swap(true, Ordering::Relaxed) {
+/// Tells once that the store does not answer.
+struct Silence {
+    listener: Listener,
+    has_told: AtomicBool,
+}
+
+impl Silence {
+    fn tell_if_caused(&self, error: &Error) {
+        if Unanswered::of(error).is_some() && !self.has_told.swap(true, Ordering::Relaxed) {
             (self.listener)();
         }
     }
+}
+
+/// The body, with an error if it is longer than `most` bytes.
+fn at_most(most: usize, body: HttpBody) -> HttpBody {
+    let mut left = most;
+    let count = move |bytes: Result<Buffer>| {
+        let bytes = bytes?;
+        let rest = left.checked_sub(bytes.len());
+        left = rest.ok_or_else(|| Error::new(ErrorKind::Unexpected, TOO_LONG))?;
+        Ok(bytes)
+    };
+    body.map_inner(|bytes| Box::new(bytes.map(count)))
 }
 
 impl HttpTransport for Patient {
@@ -130,8 +162,7 @@ impl HttpTransport for Patient {
             };
             if let Err(error) = &answer {
                 match pause {
-                    Some(_) if Unanswered::of(error).is_some() => self.tell_of_silence(),
-                    Some(_) => {}
+                    Some(_) => self.silence.tell_if_caused(error),
                     None => host.gave_up(error, begun),
                 }
             }
@@ -222,6 +253,14 @@ const MOST_STALLS: u32 = 3;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 const LONGEST_ASKED: Duration = Duration::from_secs(60);
+
+/// The most bytes of a listing: Azure's pages have 5,000 names of up to 1,024 bytes.
+const MOST_LISTED: usize = 16 << 20;
+
+/// The most bytes of any other answer that is read at once.
+const MOST_TOLD: usize = 1 << 20;
+
+const TOO_LONG: &str = "the store's answer is too long";
 
 /// How long to wait for the credentials of this machine.
 const FOR_CREDENTIALS: Duration = Duration::from_secs(2);

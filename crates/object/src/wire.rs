@@ -13,6 +13,7 @@ use http::header::CONTENT_LENGTH;
 use http::{Method, Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use opendal::{Buffer, Error, ErrorKind, HttpBody, Result};
+use reqwest::redirect::Policy;
 use tokio::time::{Sleep, sleep_until, timeout};
 
 use crate::bandwidth::Bandwidth;
@@ -39,6 +40,8 @@ impl Wire {
         let client = reqwest::Client::builder()
             .connect_timeout(TO_CONNECT.min(stall))
             .pool_max_idle_per_host(requests)
+            // The other server would get the session's token, since only some headers are dropped.
+            .redirect(Policy::none())
             .build()
             .map_err(|error| Error::new(ErrorKind::Unexpected, "set up TLS").set_source(error))?;
         Ok(Wire { client, stall, bandwidth, held: AtomicUsize::new(0) })
@@ -58,6 +61,14 @@ impl Wire {
         let answer = while_moving(&sent, limit, answer).await?;
         let mut answer = answer.map_err(|error| failed(error, &uri))?;
 
+        let headers = answer.headers().iter();
+        if headers.map(|(name, value)| name.as_str().len() + value.len()).sum::<usize>() > MOST_HEAD
+        {
+            return Err(Error::new(
+                ErrorKind::Unexpected,
+                "the store's answer has too long a head",
+            ));
+        }
         let length = answer.headers().get(CONTENT_LENGTH).filter(|_| !is_head);
         let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
         let mut head = Response::builder().status(answer.status()).version(answer.version());
@@ -223,6 +234,9 @@ fn watched(
 }
 
 const TO_CONNECT: Duration = Duration::from_secs(10);
+
+/// The most bytes of headers: with more than 64 KiB, OpenDAL panics.
+const MOST_HEAD: usize = 32 << 10;
 
 /// The most bytes to send in one piece.
 const PIECE: usize = 64 << 10;

@@ -82,6 +82,28 @@ fn stalls_pass() {
 }
 
 #[test]
+fn silence_halfway_is_told() {
+    let Some(server) = Server::s3() else { return };
+    static TOLD: AtomicU32 = AtomicU32::new(0);
+    let is_first = at_first(1);
+    let proxy = Proxy::new(server.port, move |it| {
+        let is_hit = it.method == "GET" && it.target.contains("/5.enc") && is_first(it);
+        if is_hit { Act::StallHalfway } else { Act::Pass }
+    });
+    let mut settings = server.settings(proxy.port);
+    settings.stall = Duration::from_millis(500);
+    settings.on_silence = Some(|_| {
+        TOLD.fetch_add(1, Ordering::SeqCst);
+    });
+    let (place, options) = (place(&settings).unwrap(), TransferOptions::default());
+    let report = perform(Operation::Encrypt, &objects(), Some(&place), &options);
+    assert!(report.is_success(), "{:?}", report.failures);
+    let report = perform(Operation::Verify, &place, None, &options);
+    assert!(report.is_success(), "{:?}", report.failures);
+    assert_eq!(TOLD.load(Ordering::SeqCst), 1);
+}
+
+#[test]
 fn answers_that_stall_halfway_are_read_again() {
     passes(Act::StallHalfway, |it| it.method == "GET" && it.target.contains("/5.enc"));
 }
@@ -225,6 +247,8 @@ fn a_server_that_is_not_there_is_named() {
         let refused = place(&settings(endpoint)).map(drop).unwrap_err();
         assert!(matches!(&refused, Fault::Refused(it) if it.contains("http://")), "{refused}");
     }
+    let refused = place(&settings("http://user:hidden@127.0.0.1:1")).map(drop).unwrap_err();
+    assert!(!refused.to_string().contains("hidden"), "{refused}");
 }
 
 /// A TLS server with a self-signed certificate.
