@@ -82,7 +82,8 @@ impl Upload {
             }
         })?;
         // Other servers say yes to everything.
-        if self.objects.address().provider == Provider::S3 && made.etag().is_none() {
+        if self.objects.address().provider == Provider::S3 && made.etag().is_none_or(str::is_empty)
+        {
             return Err(Error::new(ErrorKind::Unexpected, NO_STORE));
         }
         Ok(())

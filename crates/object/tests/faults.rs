@@ -85,6 +85,20 @@ fn connections_that_end_are_begun_anew() {
 }
 
 #[test]
+fn a_page_of_html_makes_no_object() {
+    let Some(server) = Server::s3() else { return };
+    let proxy = Proxy::new(server.port, |it| match it.is_complete() && !it.is_probe() {
+        true => Act::Portal,
+        false => Act::Pass,
+    });
+    let (place, options) = (server.through(proxy.port, "x"), TransferOptions::default());
+    let report = perform(Operation::Encrypt, &objects(), Some(&place), &options);
+    assert_eq!((report.files, report.failures.len()), (5, 1), "{:?}", report.failures);
+    let told = report.failures[0].error.to_string();
+    assert!(told.contains("its answer has no ETag"), "{told}");
+}
+
+#[test]
 fn what_was_stored_although_the_answer_was_lost_counts() {
     // An upload whose beginning is lost stays open: nobody knows its number.
     let is_hit = at_first(2);

@@ -74,6 +74,8 @@ pub enum Act {
     Skewed,
     /// Answers 503 in place of the store, and asks for a pause of a second.
     AskLater,
+    /// Answers 200 with a page of HTML, as a captive portal does.
+    Portal,
     /// Ends the connection, and the server hears nothing.
     Reset,
     /// The server does it, and the answer is lost.
@@ -96,6 +98,8 @@ pub enum Act {
 /// Amazon's answer to a request whose time differs.
 const SKEWED: &str = "<Error><Code>RequestTimeTooSkewed</Code><Message>The difference between the \
      request time and the current time is too large.</Message></Error>";
+
+const PORTAL: &str = "HTTP/1.1 200 -\r\nContent-Length: 26\r\n\r\n<html>Please log in</html>";
 
 const LATER: &str = "Fri, 01 Jan 2100 00:00:00 GMT";
 
@@ -201,6 +205,10 @@ impl State {
                     let answer =
                         format!("HTTP/1.1 {status} -\r\nETag: \"0\"\r\nContent-Length: 0\r\n\r\n");
                     (&mut &*connection).write_all(answer.as_bytes())?;
+                    continue;
+                }
+                Act::Portal => {
+                    (&mut &*connection).write_all(PORTAL.as_bytes())?;
                     continue;
                 }
                 Act::Reset => return connection.shutdown(Shutdown::Both),
