@@ -267,6 +267,8 @@ fn older_and_forked_roots_are_refused_by_whom_has_seen_newer_ones() {
     fs::remove_file(forge.root_path(2)).unwrap();
     let error = scene.refusal(&seen);
     assert!(error.contains("generation 2 is missing") && error.contains("rolled back"), "{error}");
+    fs::remove_file(forge.root_path(1)).unwrap();
+    assert!(scene.refusal(&seen).contains("rolled back"));
     scene.copy("older", "tree");
     assert!(scene.refusal(&seen).contains("rolled back"));
     // The writer too.

@@ -28,10 +28,11 @@ impl Roots<'_> {
     pub(super) fn newest(&self, known: &Known, trust: &Trust) -> Result<Generation, FileError> {
         let numbers = self.numbers()?;
         let from = known.last().map_or(1, |pin| pin.number);
-        let last = match (self.last(&numbers, from), numbers.is_empty()) {
-            (Some(last), _) => last,
-            (None, true) => return Err(refused(NO_GENERATION)),
-            (None, false) => return Err(missing(from, known)),
+        let is_begun = numbers.is_empty() && known.last().is_none();
+        let last = match self.last(&numbers, from) {
+            Some(last) => last,
+            None if is_begun => return Err(refused(NO_GENERATION)),
+            None => return Err(missing(from, known)),
         };
         self.trusted(last, known, trust)
     }
