@@ -169,6 +169,7 @@ impl KeyPlace {
     pub(super) fn create(&self, contents: &[u8]) -> Result<Created, KeyError> {
         let there = self.existing();
         let mut number = 1;
+        let last = u32::try_from(there.len()).unwrap_or(u32::MAX).saturating_add(MOST_TAKEN);
         loop {
             let path = self.path(number);
             if there.contains(&path) {
@@ -181,12 +182,16 @@ impl KeyPlace {
             };
             match created {
                 Ok(notice) => return Ok(Created { path, notice, is_first: number == 1 }),
-                Err(KeyError::Exists { .. }) => number += 1,
+                // Another run can make one meanwhile; a store can say so of any name.
+                Err(KeyError::Exists { .. }) if number < last => number += 1,
                 Err(error) => return Err(error),
             }
         }
     }
 }
+
+/// The most names that are taken meanwhile.
+const MOST_TAKEN: u32 = 20;
 
 impl KeyStore {
     fn put(&self, path: &Path, contents: &[u8]) -> Result<(), KeyError> {
