@@ -8,7 +8,7 @@ use std::sync::Arc;
 use evener_core::{Engine, EngineError};
 use evener_engines::{PinPrompt, Watch};
 use evener_gate::Wait;
-use evener_pipeline::{HearOfWait, Turns};
+use evener_pipeline::{HearOfWait, Pool, Turns};
 use evener_place::KeyRing;
 
 use crate::{Evener, Options};
@@ -176,6 +176,10 @@ impl EvenerBuilder {
         if settings.options.run.reference.is_none() {
             settings.options.run.reference = Some(evener_engines::find(Evener::REFERENCE_ENGINE)?);
         }
+        let run = &mut settings.options.run;
+        let workers = settings.workers.or(NonZeroUsize::new(run.seats.len()));
+        let pool = || workers.map_or_else(Pool::on_all_cores, Pool::new).into();
+        run.pool.get_or_insert_with(pool);
         Ok(Evener { keys, engines, settings })
     }
 }

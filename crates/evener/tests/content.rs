@@ -1,8 +1,11 @@
 //! Whole files' content in memory, and parts of files: correct on engines that return wrong
 //! results, and stopped on request.
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{ThreadId, current};
 
 use evener::engines::{
     Description, Engine, EngineError, Job, Kind, Offer, Session, SessionRequest, find,
@@ -115,6 +118,24 @@ fn a_module_that_lies_makes_no_wrong_content() {
     let mut part = vec![0; 1_000_000];
     assert_eq!(file.read_at(&mut part, 1_500_000).unwrap(), part.len());
     assert!(part == content[1_500_000..2_500_000]);
+}
+
+#[test]
+fn threads_wait_for_the_next_buffer() {
+    let seen: Arc<Mutex<HashSet<ThreadId>>> = Arc::default();
+    let engine = {
+        let seen = Arc::clone(&seen);
+        Tricky::engine(Kind::Cpu, move |_, _| _ = seen.lock().unwrap().insert(current().id()))
+    };
+    let two = NonZeroUsize::new(2).unwrap();
+    let evener = Evener::builder(keys()).engine(engine).workers(two).build().unwrap();
+    let content = content();
+    let mut sealed = vec![0; evener.sealed_length(content.len() as u64).unwrap() as usize];
+    for _ in 0..10 {
+        evener.seal(&content, &mut sealed).unwrap();
+    }
+    let seen = seen.lock().unwrap();
+    assert!(seen.contains(&current().id()) && seen.len() <= 2, "{seen:?}");
 }
 
 #[test]

@@ -114,7 +114,10 @@ fn when_every_session_fails_it_is_said() {
             .iter_mut()
             .map(|output| Job::new(Iv::NONE, &input[..100_000], output))
             .collect();
-        assert!(process_batch(&pool(), &inverter(jobs, false), &REQUEST, &mut batch).is_err());
+        assert!(
+            process_batch(&pool(), &inverter(jobs, false), &REQUEST, &mut batch, &|| false)
+                .is_err()
+        );
         let done = batch.iter().filter(|job| job.outcome != Outcome::Pending).count();
         assert_eq!(done, jobs);
     }

@@ -3,13 +3,14 @@
 //! The chunks of a file are independent (except in CBC encryption), so the workers share them. The
 //! result is the same as the content of an encrypted file.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use evener_core::{
-    Direction, Engine, EngineError, Job, Outcome, SessionRequest, WipedBuffer, wipe,
+    Direction, Engine, EngineError, Job, Kind, Outcome, SessionRequest, WipedBuffer, wipe,
 };
 use evener_format::{FileCipher, FormatError, Layout};
-use evener_pipeline::run_batch;
+use evener_pipeline::{Courtesy, Pool, parallel, run_batch};
 
 use crate::{FileError, KeyRing, RunSettings, seats};
 use evener_seal::{
@@ -45,7 +46,7 @@ pub fn seal(
     let header = header.as_ref().map_or(&[][..], |header| header.bytes());
     let (beginning, chunks) = sealed[..length].split_at_mut(header.len());
     beginning.copy_from_slice(header);
-    process(&cipher, &layout, Direction::Encrypt, plaintext, chunks, run)?;
+    process(&cipher, &layout, all(&layout), Direction::Encrypt, plaintext, chunks, run)?;
     Ok(length)
 }
 
@@ -62,24 +63,29 @@ pub fn open(
     plaintext: &mut [u8],
     run: &RunSettings,
 ) -> Result<usize, FileError> {
+    let Prepared { cipher, layout, .. } = prepare(keys, sealed, run)?;
+    let chunks = &sealed[(layout.chunk(0).sealed.start as usize).min(sealed.len())..];
+    let tags = layout.chunks() * cipher.cipher().tag_length() as u64;
+    let length = room((chunks.len() as u64).saturating_sub(tags), plaintext)?;
+    let plaintext = &mut plaintext[..length];
+    let opened =
+        process(&cipher, &layout, all(&layout), Direction::Decrypt, chunks, plaintext, run);
+    if opened.is_err() {
+        wipe(plaintext);
+    }
+    opened
+}
+
+/// Prepares the opening of a sealed file.
+fn prepare(keys: &KeyRing, sealed: &[u8], run: &RunSettings) -> Result<Prepared, FileError> {
     let seats = seats::able(run, keys.primary().cipher(), Direction::Decrypt)?;
     let beginning = sealed.len().min(usize::try_from(bytes_to_prepare(keys)).unwrap_or(usize::MAX));
     let mut scratch = WipedBuffer::zeros(beginning);
     let beginning = &sealed[..beginning];
     let on = (keys.primary().cipher(), Direction::Decrypt);
-    let prepared = seats::before_a_run(run, &seats, on, |worker| {
+    seats::before_a_run(run, &seats, on, |worker| {
         prepare_sealed(keys, beginning, &InMemory(sealed), &mut scratch, worker)
-    });
-    let Prepared { cipher, layout, .. } = prepared?;
-    let chunks = &sealed[(layout.chunk(0).sealed.start as usize).min(sealed.len())..];
-    let tags = layout.chunks() * cipher.cipher().tag_length() as u64;
-    let length = room((chunks.len() as u64).saturating_sub(tags), plaintext)?;
-    let plaintext = &mut plaintext[..length];
-    let opened = process(&cipher, &layout, Direction::Decrypt, chunks, plaintext, run);
-    if opened.is_err() {
-        wipe(plaintext);
-    }
-    opened
+    })
 }
 
 /// A sealed file in memory.
@@ -100,32 +106,60 @@ impl Blob for InMemory<'_> {
     }
 }
 
-/// Processes all chunks.
+/// The numbers of all chunks.
+fn all(layout: &Layout) -> Range<u64> {
+    0..layout.chunks()
+}
+
+/// Processes chunks; `input` and `output` hold only these.
 fn process(
     cipher: &FileCipher,
     layout: &Layout,
+    chunks: Range<u64>,
     direction: Direction,
     input: &[u8],
     output: &mut [u8],
     run: &RunSettings,
 ) -> Result<usize, FileError> {
     let mut seats = seats::able(run, cipher.cipher(), direction)?;
-    let mut jobs = Vec::with_capacity(layout.chunks() as usize);
-    let chunks = (0..layout.chunks()).map(|index| layout.chunk(index));
+    let first = chunks.start;
+    let mut jobs = Vec::with_capacity((chunks.end - first) as usize);
+    let chunks = chunks.map(|index| layout.chunk(index));
     push_jobs(&mut jobs, cipher, direction, chunks, input, output);
-    // One worker finishes a short buffer before a second thread has started.
-    seats.truncate((input.len() / LEAST_SHARE).max(1));
-    let options = run.options(cipher.cipher(), direction, jobs.len());
-    let failure = run_batch(&seats, &options, &mut jobs, &|| run.control.is_stopped());
+    let request = SessionRequest { cipher: cipher.cipher(), direction, key: Some(cipher.key()) };
+    let is_stopped = &|| run.control.is_stopped();
+    let failure = match pool_for(&seats, run) {
+        Some(pool) => {
+            // A session prepares its own key once, and a job's key for each portion.
+            jobs.iter_mut().for_each(|job| job.key = None);
+            parallel::process_batch(pool, &*seats[0], &request, &mut jobs, is_stopped).err()
+        }
+        None => {
+            // One worker finishes a short buffer before a second thread has started.
+            seats.truncate((input.len() / LEAST_SHARE).max(1));
+            let options = run.options(cipher.cipher(), direction, jobs.len());
+            run_batch(&seats, &options, &mut jobs, is_stopped)
+        }
+    };
     if jobs.iter().any(|job| job.outcome == Outcome::Pending) {
-        if run.control.is_stopped() {
+        if is_stopped() {
             return Err(FileError::Interrupted);
         }
-        // Keys come with the jobs, as from all callers that use formats.
-        let request = SessionRequest { cipher: cipher.cipher(), direction, key: None };
         finish(run.reference.as_ref(), &request, &mut jobs, failure)?;
     }
-    collect(jobs.iter().map(|job| job.outcome), 0)
+    collect(jobs.iter().map(|job| job.outcome), first)
+}
+
+/// The pool, if it can do what the seats' workers would do: one engine on the cores, without a
+/// guard, a policy or consideration for other programs.
+fn pool_for<'r>(seats: &[Arc<dyn Engine>], run: &'r RunSettings) -> Option<&'r Pool> {
+    let (engine, others) = seats.split_first()?;
+    let is_alone = others.iter().all(|other| Arc::ptr_eq(engine, other))
+        && engine.description().kind == Kind::Cpu
+        && engine.account().is_none()
+        && run.policy.is_none()
+        && run.courtesy == Courtesy::default();
+    run.pool.as_deref().filter(|_| is_alone)
 }
 
 /// Has the reference engine process the remaining jobs.

@@ -8,7 +8,7 @@ use evener_core::{Cipher, Direction, Engine};
 use evener_keys::Fingerprint;
 use evener_pipeline::costs::Costs;
 use evener_pipeline::policy::MakePolicy;
-use evener_pipeline::{Courtesy, PolicyName, RunOptions};
+use evener_pipeline::{Courtesy, PolicyName, Pool, RunOptions};
 
 use crate::tree::Claims;
 use crate::{Base64, Control, Existing, Protected, SealedNames, Selection};
@@ -59,6 +59,10 @@ pub struct RunSettings {
     pub listener: Option<Listener>,
     /// Counts progress and stops the operation.
     pub control: Arc<Control>,
+    /// The threads that share a [buffer](crate::buffer)'s chunks and wait between two buffers, if
+    /// one CPU engine does all of them. `None` starts threads for each buffer, as everything else
+    /// does; in the facade it means a pool with a thread for each worker.
+    pub pool: Option<Arc<Pool>>,
 }
 
 /// The options of an operation on a file or a tree.
@@ -204,6 +208,7 @@ impl RunSettings {
             memory: RunSettings::DEFAULT_MEMORY,
             listener: None,
             control: Arc::default(),
+            pool: None,
         }
     }
 

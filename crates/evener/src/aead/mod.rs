@@ -324,7 +324,7 @@ impl Aead {
         match &self.engines[..] {
             [engine] => {
                 let request = SessionRequest { cipher, direction, key: Some(key) };
-                parallel::process_batch(&self.pool, &**engine, &request, jobs)?;
+                parallel::process_batch(&self.pool, &**engine, &request, jobs, &|| false)?;
             }
             engines => {
                 // The workers' sessions are opened without a key.

@@ -22,7 +22,8 @@ mod share;
 mod sys;
 
 use evener_core::{
-    Cipher, Engine, EngineError, InPlaceJob, Job, Outcome, Rejection, Session, SessionRequest, wipe,
+    Cipher, Engine, EngineError, InPlaceJob, Job, Kind, Outcome, Rejection, Session,
+    SessionRequest, wipe,
 };
 
 pub use pool::Pool;
@@ -109,7 +110,8 @@ pub fn process_in_place(
 }
 
 /// Processes a batch of messages, like a session that `engine` opens for the request, on as
-/// many threads as are worth it. No message is cut.
+/// many threads as are worth it. No message is cut. `is_stopped` is called before each portion;
+/// after it has returned true, no more jobs are begun.
 ///
 /// # Errors
 /// As [`Session::process`], if the engine failed on every thread. Jobs that are still pending were
@@ -119,17 +121,20 @@ pub fn process_batch(
     engine: &dyn Engine,
     request: &SessionRequest<'_>,
     batch: &mut [Job<'_>],
+    is_stopped: &(dyn Fn() -> bool + Sync),
 ) -> Result<(), EngineError> {
     let bytes = batch.iter().map(|job| job.input.len()).sum();
     let plan = pool.plan(bytes, engine, request);
     let mut session = engine.open(request)?;
     let pending: Vec<_> = batch.iter().map(|job| job.outcome == Outcome::Pending).collect();
-    let done = if plan.threads == 1 {
-        session.expect_output(plan.bytes);
-        alone(&mut *session, batch)
-    } else {
-        let runs = runs(plan.length, batch);
-        share(pool, plan, engine, request, &mut *session, runs).map(|_| ())
+    let done = {
+        let mut runs = runs(plan.length, batch).take_while(|_| !is_stopped());
+        if plan.threads == 1 {
+            session.expect_output(plan.bytes);
+            runs.try_for_each(|run| session.process(run)).and_then(|()| session.finish())
+        } else {
+            share(pool, plan, engine, request, &mut *session, runs).map(|_| ())
+        }
     };
     let Err(EngineError::WrongResult { .. }) = done else { return done };
     for (job, _) in batch.iter_mut().zip(pending).filter(|(_, pending)| *pending) {
@@ -151,6 +156,9 @@ impl Pool {
         let share = bytes / (threads * PORTIONS_A_THREAD);
         let length = share.clamp(LEAST_PORTION, MOST_PORTION).max(liked);
         let length = length.checked_next_multiple_of(LEAST_PORTION).unwrap_or(length);
+        // A module that works alone gains by large batches.
+        let is_module = engine.description().kind == Kind::Module;
+        let length = if threads == 1 && is_module { length.max(bytes) } else { length };
         Plan { threads, length, bytes }
     }
 }
