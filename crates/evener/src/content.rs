@@ -57,6 +57,38 @@ impl Evener {
         buffer::open(&self.keys, sealed, plaintext, &options.run)
     }
 
+    /// Encrypts the first `length` bytes of a buffer with room for
+    /// [`sealed_length`](Evener::sealed_length) bytes, and returns the length of the sealed file,
+    /// which is then at its beginning. Otherwise like [`Evener::seal`], which copies nothing.
+    ///
+    /// ```
+    /// # use evener::{Evener, keys::{KeyFormat, KeyMaterial}};
+    /// # let evener = Evener::new(KeyMaterial::generate(KeyFormat::default())?.key_ring(b"")?)?;
+    /// let mut buffer = b"a letter".to_vec();
+    /// buffer.resize(evener.sealed_length(8)? as usize, 0);
+    /// let length = evener.seal_in_place(&mut buffer, 8)?;
+    /// let length = evener.open_in_place(&mut buffer[..length])?;
+    /// assert_eq!(&buffer[..length], b"a letter");
+    /// # Ok::<(), evener::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Evener::seal`].
+    pub fn seal_in_place(&self, buffer: &mut [u8], length: usize) -> Result<usize, FileError> {
+        let Seated { options, .. } = self.seated(Operation::Encrypt)?;
+        buffer::seal_in_place(&self.keys, buffer, length, &options.run)
+    }
+
+    /// Decrypts a sealed file, which is all of the buffer, and returns the length of the plaintext,
+    /// which is then at its beginning. Otherwise like [`Evener::open`], which copies nothing.
+    ///
+    /// # Errors
+    /// As [`Evener::open`]. If no key fits, the buffer is unchanged; otherwise it is wiped.
+    pub fn open_in_place(&self, buffer: &mut [u8]) -> Result<usize, FileError> {
+        let Seated { options, .. } = self.seated(Operation::Decrypt)?;
+        buffer::open_in_place(&self.keys, buffer, &options.run)
+    }
+
     /// Encrypts the content of a file in memory. [`Evener::seal`] does so into a buffer of the
     /// caller's, which takes a large file half the time.
     ///

@@ -139,6 +139,33 @@ fn threads_wait_for_the_next_buffer() {
 }
 
 #[test]
+fn it_works_in_place() {
+    let evener = Evener::new(keys()).unwrap();
+    for length in [0, 1, 16_384, 16_385, 9_000_000] {
+        let content: Vec<u8> = content().into_iter().cycle().take(length).collect();
+        let mut buffer = content.clone();
+        let error = evener.seal_in_place(&mut buffer, length).unwrap_err();
+        assert!(matches!(error, FileError::ShortBuffer { .. }), "{error}");
+        buffer.resize(evener.sealed_length(length as u64).unwrap() as usize, 0);
+        assert_eq!(evener.seal_in_place(&mut buffer, length).unwrap(), buffer.len());
+        assert!(*evener.open_bytes(&buffer).unwrap() == content);
+        let sealed = buffer.clone();
+        assert_eq!(evener.open_in_place(&mut buffer).unwrap(), length);
+        assert!(buffer[..length] == content);
+
+        let mut changed = sealed.clone();
+        *changed.last_mut().unwrap() ^= 1;
+        evener.open_in_place(&mut changed).unwrap_err();
+        assert!(changed.iter().all(|&byte| byte == 0));
+        let mut of_another = sealed;
+        of_another[30] ^= 1;
+        let before = of_another.clone();
+        evener.open_in_place(&mut of_another).unwrap_err();
+        assert!(of_another == before);
+    }
+}
+
+#[test]
 fn it_stops_when_asked() {
     let content = content();
     let control = Arc::new(Control::default());

@@ -3,6 +3,8 @@
 //! The chunks of a file are independent (except in CBC encryption), so the workers share them. The
 //! result is the same as the content of an encrypted file.
 
+mod in_place;
+
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -16,6 +18,8 @@ use crate::{FileError, KeyRing, RunSettings, seats};
 use evener_seal::{
     Blob, Prepared, ReadAt, bytes_to_prepare, collect, prepare_plain, prepare_sealed, push_jobs,
 };
+
+pub use in_place::{open_in_place, seal_in_place};
 
 /// The number of bytes that [`seal`] makes of `length` bytes of plaintext; with age, the most that
 /// it makes.

@@ -25,6 +25,12 @@ fn what_is_sealed_in_memory_is_a_file_in_every_format() {
             let written = buffer::open(&keys, &sealed, &mut opened, &options().run).unwrap();
             assert!(opened[..written] == content, "{name}: {size}");
 
+            let mut buffer = content.clone();
+            buffer.resize(length, 0);
+            let written = buffer::seal_in_place(&keys, &mut buffer, size, &options().run).unwrap();
+            let written = buffer::open_in_place(&keys, &mut buffer[..written], &options().run);
+            assert!(buffer[..written.unwrap()] == content, "{name}: {size}");
+
             let (file, plain) = (home.path().join("sealed"), home.path().join("plain"));
             fs::write(&file, &sealed).unwrap();
             let _ = fs::remove_file(&plain);
