@@ -9,7 +9,7 @@ use pyo3::types::PyBytes;
 
 use crate::error::Trouble;
 use crate::keys::KeyRing;
-use crate::sys::{Input, Output, disjoint};
+use crate::sys::{Input, Output, Slices};
 use crate::watched::watched;
 
 /// The greatest sealed length of `length` bytes.
@@ -19,7 +19,7 @@ pub(crate) fn sealed_size(length: u64, keys: &KeyRing) -> Result<u64, Trouble> {
     Ok(keys.evener()?.sealed_length(length)?)
 }
 
-/// Seals into a buffer and returns the number of bytes.
+/// Seals into a buffer, which may begin where the data does, and returns the number of bytes.
 #[pyfunction]
 #[pyo3(signature = (data, out, *, keys, context=None))]
 pub(crate) fn seal_into(
@@ -29,11 +29,15 @@ pub(crate) fn seal_into(
     keys: &KeyRing,
     context: Option<&[u8]>,
 ) -> Result<usize, Trouble> {
-    let (data, out) = disjoint(&data, &mut out)?;
-    seal(py, data, out, keys, context)
+    match Slices::of(&data, &mut out)? {
+        Slices::Apart(data, out) => seal(py, data, out, keys, context),
+        Slices::InPlace(buffer, length) => {
+            done(py, length, keys, context, |evener| evener.seal_in_place(buffer, length))
+        }
+    }
 }
 
-/// Opens into a buffer and returns the number of bytes.
+/// Opens into a buffer, which may begin where the sealed data does, and returns the number of bytes.
 #[pyfunction]
 #[pyo3(signature = (sealed, out, *, keys, context=None))]
 pub(crate) fn open_into(
@@ -43,8 +47,12 @@ pub(crate) fn open_into(
     keys: &KeyRing,
     context: Option<&[u8]>,
 ) -> Result<usize, Trouble> {
-    let (sealed, out) = disjoint(&sealed, &mut out)?;
-    open(py, sealed, out, keys, context)
+    match Slices::of(&sealed, &mut out)? {
+        Slices::Apart(sealed, out) => open(py, sealed, out, keys, context),
+        Slices::InPlace(buffer, length) => {
+            done(py, length, keys, context, |evener| evener.open_in_place(&mut buffer[..length]))
+        }
+    }
 }
 
 /// Seals into a new object.

@@ -43,6 +43,26 @@ impl Output {
     }
 }
 
+/// The memory of a call that reads one buffer and writes another.
+pub(crate) enum Slices<'a> {
+    /// Two buffers.
+    Apart(&'a [u8], &'a mut [u8]),
+    /// The output, and the number of bytes at its beginning that are the input.
+    InPlace(&'a mut [u8], usize),
+}
+
+impl<'a> Slices<'a> {
+    /// # Errors
+    /// `ValueError` where they share memory and do not begin together, or the output ends first.
+    pub(crate) fn of(input: &'a Input, output: &'a mut Output) -> PyResult<Slices<'a>> {
+        let (from, to) = (range(&input.0), range(&output.0));
+        if from.start == to.start && (1..=to.len()).contains(&from.len()) {
+            return Ok(Slices::InPlace(output.bytes_mut(), from.len()));
+        }
+        disjoint(input, output).map(|(from, to)| Slices::Apart(from, to))
+    }
+}
+
 /// Both slices of a call that reads one buffer and writes another.
 ///
 /// # Errors

@@ -48,6 +48,51 @@ def test_nothing_of_a_changed_file_is_left(length: int, data: st.DataObject) -> 
         evener.open_bytes(sealed[: data.draw(st.integers(0, len(sealed) - 1))], keys=KEY)
 
 
+@given(LENGTHS.filter(bool), st.integers(0, 100), st.binary(max_size=3))
+def test_in_place(length: int, spare: int, context: bytes) -> None:
+    data = os.urandom(length)
+    size = evener.sealed_size(length, keys=KEY)
+    buffer = bytearray(data) + bytes(size - length + spare)
+    view = memoryview(buffer)
+    assert evener.seal_into(view[:length], buffer, keys=KEY, context=context) == size
+    assert evener.open_bytes(view[:size], keys=KEY, context=context) == data
+    assert buffer[size:] == bytes(spare)
+    assert evener.open_into(view[:size], buffer, keys=KEY, context=context) == length
+    assert buffer[:length] == data
+
+
+@given(LENGTHS.filter(bool), st.data())
+def test_nothing_of_a_changed_file_is_left_in_place(length: int, data: st.DataObject) -> None:
+    sealed = bytearray(evener.seal_bytes(b"\x55" * length, keys=KEY))
+    sealed[data.draw(st.integers(0, len(sealed) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    before = bytes(sealed)
+    with pytest.raises(evener.DamagedError):
+        evener.open_into(sealed, sealed, keys=KEY)
+    assert not any(sealed) or sealed == before
+
+
+@given(st.integers(0, 300), st.integers(1, 300), st.integers(0, 300), st.integers(1, 300))
+def test_other_overlaps_are_refused(start: int, length: int, at: int, room: int) -> None:
+    buffer = bytearray(600)
+    data, out = memoryview(buffer)[start : start + length], memoryview(buffer)[at : at + room]
+    overlap = start < at + room and at < start + length
+    for into in (evener.seal_into, evener.open_into):
+        if overlap and (start != at or length > room):
+            with pytest.raises(ValueError, match="share memory"):
+                into(data, out, keys=KEY)
+            assert not any(buffer)
+
+
+def test_long_buffers_in_place() -> None:
+    data = os.urandom(9 << 20)
+    size = evener.sealed_size(len(data), keys=KEY)
+    buffer = bytearray(data) + bytes(size - len(data))
+    evener.seal_into(memoryview(buffer)[: len(data)], buffer, keys=KEY)
+    assert evener.open_bytes(buffer, keys=KEY) == data
+    assert evener.open_into(buffer, buffer, keys=KEY) == len(data)
+    assert buffer[: len(data)] == data
+
+
 def test_objects_with_buffers(tmp_path: Path) -> None:
     numbers = np.arange(10_000, dtype=np.float64).reshape(100, 100)
     plain = numbers.tobytes()
@@ -83,7 +128,7 @@ def test_buffers_that_do_not_fit() -> None:
     with pytest.raises(TypeError):
         evener.seal_into("x", out, keys=KEY)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="share memory"):
-        evener.seal_into(memoryview(out)[:1], memoryview(out)[0:900], keys=KEY)
+        evener.seal_into(memoryview(out)[:2], memoryview(out)[1:900], keys=KEY)
     half = memoryview(out)
     evener.seal_into(half[:100], half[100:], keys=KEY)
     with pytest.raises(ValueError, match="has 105 bytes, and the buffer for it 104"):

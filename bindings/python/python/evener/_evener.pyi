@@ -80,14 +80,16 @@ def open_bytes(sealed: Buffer, *, keys: KeyRing, context: bytes | None = None) -
 def seal_into(data: Buffer, out: Buffer, *, keys: KeyRing, context: bytes | None = None) -> int:
     """As `seal_bytes`, into a buffer of at least `sealed_size` bytes. Returns the length.
 
-    It saves the allocation of an object, which can take longer than encryption. The buffers must
-    not overlap.
+    It saves the allocation of an object, which can take longer than encryption. `out` may begin
+    where `data` does: the data is then sealed in place, some of it at a time. Any other overlap is
+    refused.
     """
 
 def open_into(sealed: Buffer, out: Buffer, *, keys: KeyRing, context: bytes | None = None) -> int:
     """As `open_bytes`, into a buffer. A buffer as long as `sealed` is always long enough.
 
-    Returns the length. If the file is not authentic, none of it is left in the buffer.
+    Returns the length. If the file is not authentic, none of it is left in the buffer. `out` may
+    begin where `sealed` does and not end before it.
     """
 
 @final
