@@ -1,6 +1,6 @@
 //! Messages.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use facade::hazmat::{nonce, seal_batch};
 use facade::{AeadError, Cipher, Key, Nonce, NonceSequence, Opening, Sealing};
@@ -89,7 +89,7 @@ impl Aead {
         data: Input,
         aad: Option<Input>,
     ) -> Result<Bound<'py, PyBytes>, Trouble> {
-        let nonce = self.draw(1)?.remove(0);
+        let nonce = self.nonces().next_nonce().map_err(AeadError::from)?;
         let (data, aad) = (data.bytes(), aad_of(&aad));
         made(py, data.len() + self.overhead(), |out| {
             let length = out.len();
@@ -193,23 +193,26 @@ impl Aead {
         self.aead.cipher().tag_length()
     }
 
-    fn draw(&self, count: usize) -> Result<Vec<Nonce>, Trouble> {
-        let mut nonces = self.nonces.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(nonces.next_nonces(count).map_err(AeadError::from)?)
+    fn nonces(&self) -> MutexGuard<'_, NonceSequence> {
+        self.nonces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Seals messages one after another, each behind its nonce.
+    /// Seals messages one after another, each behind its nonce. Does some at once, whose
+    /// descriptions fit in the cache.
     fn seal_all(&self, inputs: &[&[u8]], aad: &[u8], mut out: &mut [u8]) -> Result<(), Trouble> {
-        let nonces = self.draw(inputs.len())?;
-        let mut batch = Vec::with_capacity(inputs.len());
-        for (input, nonce) in inputs.iter().zip(&nonces) {
-            let (head, rest) = out.split_at_mut(Nonce::LENGTH);
-            head.copy_from_slice(nonce.bytes());
-            let (sealed, rest) = rest.split_at_mut(input.len() + self.tag());
-            out = rest;
-            batch.push(Sealing::new(input, sealed).aad(aad));
+        for inputs in inputs.chunks(AT_ONCE) {
+            let nonces = self.nonces().next_nonces(inputs.len()).map_err(AeadError::from)?;
+            let mut batch = Vec::with_capacity(inputs.len());
+            for (input, nonce) in inputs.iter().zip(&nonces) {
+                let (head, rest) = out.split_at_mut(Nonce::LENGTH);
+                head.copy_from_slice(nonce.bytes());
+                let (sealed, rest) = rest.split_at_mut(input.len() + self.tag());
+                out = rest;
+                batch.push(Sealing::new(input, sealed).aad(aad));
+            }
+            seal_batch(&self.aead, nonces, &mut batch)?;
         }
-        Ok(seal_batch(&self.aead, nonces, &mut batch)?)
+        Ok(())
     }
 
     /// Opens messages one after another. If one is forged, leaves nothing in the buffer.
@@ -230,6 +233,9 @@ impl Aead {
         Ok(opened?)
     }
 }
+
+/// The number of messages that are sealed at once.
+const AT_ONCE: usize = 2048;
 
 /// The ends of messages in one buffer: the first byte of each, and the end of the last.
 struct Offsets(Vec<usize>);
