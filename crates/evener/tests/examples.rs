@@ -202,4 +202,7 @@ fn messages_and_an_engine() {
     assert!(String::from_utf8(said).unwrap().contains("1000 messages"));
     let said = run("own_engine", &[], b"").stdout;
     assert!(String::from_utf8(said).unwrap().contains("two-at-a-time: "));
+    let said = run("one_message", &[], b"").stdout;
+    let nanoseconds: f64 = String::from_utf8(said).unwrap().trim().parse().unwrap();
+    assert!(nanoseconds > 0.0);
 }
