@@ -122,10 +122,15 @@ impl Aead {
         aad: Option<Input>,
     ) -> Result<Vec<Bound<'py, PyBytes>>, Trouble> {
         let inputs: Vec<_> = messages.iter().map(Input::bytes).collect();
-        let lengths: Vec<_> = inputs.iter().map(|input| input.len() + self.overhead()).collect();
-        let mut out = vec![0; lengths.iter().sum()];
-        py.detach(|| self.seal_all(&inputs, aad_of(&aad), &mut out))?;
-        Ok(cut(py, &out, &lengths))
+        let mut sealed = Vec::with_capacity(inputs.len());
+        let mut room = Vec::new();
+        for inputs in inputs.chunks(AT_ONCE) {
+            let lengths: Vec<_> = inputs.iter().map(|one| one.len() + self.overhead()).collect();
+            room.resize(lengths.iter().sum(), 0);
+            py.detach(|| self.seal_some(inputs, aad_of(&aad), &mut room))?;
+            sealed.extend(cut(py, &room, &lengths));
+        }
+        Ok(sealed)
     }
 
     #[pyo3(signature = (sealed, aad=None))]
@@ -155,9 +160,15 @@ impl Aead {
         aad.iter().try_for_each(|aad| refuse_shared(aad, &out))?;
         let (data, out) = disjoint(&data, &mut out)?;
         let inputs = offsets.cut(data)?;
-        let length = inputs.iter().map(|input| input.len() + self.overhead()).sum();
-        let out = room(out, length)?;
-        py.detach(|| self.seal_all(&inputs, aad_of(&aad), out))?;
+        let sealed = |inputs: &[&[u8]]| inputs.iter().map(|one| one.len() + self.overhead()).sum();
+        let length = sealed(&inputs);
+        let mut out = room(out, length)?;
+        py.detach(|| {
+            inputs.chunks(AT_ONCE).try_for_each(|inputs| {
+                let own = out.split_off_mut(..sealed(inputs)).unwrap_or_default();
+                self.seal_some(inputs, aad_of(&aad), own)
+            })
+        })?;
         Ok(length)
     }
 
@@ -197,22 +208,18 @@ impl Aead {
         self.nonces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Seals messages one after another, each behind its nonce. Does some at once, whose
-    /// descriptions fit in the cache.
-    fn seal_all(&self, inputs: &[&[u8]], aad: &[u8], mut out: &mut [u8]) -> Result<(), Trouble> {
-        for inputs in inputs.chunks(AT_ONCE) {
-            let nonces = self.nonces().next_nonces(inputs.len()).map_err(AeadError::from)?;
-            let mut batch = Vec::with_capacity(inputs.len());
-            for (input, nonce) in inputs.iter().zip(&nonces) {
-                let (head, rest) = out.split_at_mut(Nonce::LENGTH);
-                head.copy_from_slice(nonce.bytes());
-                let (sealed, rest) = rest.split_at_mut(input.len() + self.tag());
-                out = rest;
-                batch.push(Sealing::new(input, sealed).aad(aad));
-            }
-            seal_batch(&self.aead, nonces, &mut batch)?;
+    /// Seals messages one after another, each behind its nonce.
+    fn seal_some(&self, inputs: &[&[u8]], aad: &[u8], mut out: &mut [u8]) -> Result<(), Trouble> {
+        let nonces = self.nonces().next_nonces(inputs.len()).map_err(AeadError::from)?;
+        let mut batch = Vec::with_capacity(inputs.len());
+        for (input, nonce) in inputs.iter().zip(&nonces) {
+            let (head, rest) = out.split_at_mut(Nonce::LENGTH);
+            head.copy_from_slice(nonce.bytes());
+            let (sealed, rest) = rest.split_at_mut(input.len() + self.tag());
+            out = rest;
+            batch.push(Sealing::new(input, sealed).aad(aad));
         }
-        Ok(())
+        Ok(seal_batch(&self.aead, nonces, &mut batch)?)
     }
 
     /// Opens messages one after another. If one is forged, leaves nothing in the buffer.
@@ -234,8 +241,8 @@ impl Aead {
     }
 }
 
-/// The number of messages that are sealed at once.
-const AT_ONCE: usize = 2048;
+/// The number of messages that are sealed at once: the descriptions of all would fill a cache.
+const AT_ONCE: usize = 1024;
 
 /// The ends of messages in one buffer: the first byte of each, and the end of the last.
 struct Offsets(Vec<usize>);

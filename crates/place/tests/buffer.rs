@@ -3,32 +3,45 @@
 mod common;
 
 use std::fs;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
 
 use common::{bytes, every_key_ring, options, process};
-use evener_place::{Operation, buffer};
+use evener_pipeline::Pool;
+use evener_place::{Operation, RunSettings, buffer};
 
 #[test]
 fn what_is_sealed_in_memory_is_a_file_in_every_format() {
+    is_a_file_in_every_format(&options().run);
+}
+
+#[test]
+fn a_pool_seals_the_same() {
+    let pool = Some(Arc::new(Pool::new(NonZeroUsize::new(2).unwrap())));
+    is_a_file_in_every_format(&RunSettings { pool, ..options().run });
+}
+
+fn is_a_file_in_every_format(run: &RunSettings) {
     let home = tempfile::tempdir().unwrap();
     for (name, keys) in every_key_ring() {
         for size in [0, 1, 16_384, 65_536, 700_001] {
             let content = bytes(size);
             let length = buffer::sealed_length(&keys, size as u64).unwrap() as usize;
             let mut sealed = vec![0; length];
-            let written = buffer::seal(&keys, &content, &mut sealed, &options().run).unwrap();
+            let written = buffer::seal(&keys, &content, &mut sealed, run).unwrap();
             // The age crate adds a stanza of random length to each header.
             let is_age = name == "age";
             assert!(written == length || is_age && written < length, "{name}: {size}");
             sealed.truncate(written);
 
             let mut opened = vec![0; length];
-            let written = buffer::open(&keys, &sealed, &mut opened, &options().run).unwrap();
+            let written = buffer::open(&keys, &sealed, &mut opened, run).unwrap();
             assert!(opened[..written] == content, "{name}: {size}");
 
             let mut buffer = content.clone();
             buffer.resize(length, 0);
-            let written = buffer::seal_in_place(&keys, &mut buffer, size, &options().run).unwrap();
-            let written = buffer::open_in_place(&keys, &mut buffer[..written], &options().run);
+            let written = buffer::seal_in_place(&keys, &mut buffer, size, run).unwrap();
+            let written = buffer::open_in_place(&keys, &mut buffer[..written], run);
             assert!(buffer[..written.unwrap()] == content, "{name}: {size}");
 
             let (file, plain) = (home.path().join("sealed"), home.path().join("plain"));
