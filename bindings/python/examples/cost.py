@@ -1,10 +1,11 @@
 """Measures Evener against its goals: python bindings/python/examples/cost.py [ROUNDS]
 
 Each round runs a rival (pyca, the same call in Rust, the program) and Evener in turn. A figure is
-the median over the rounds of rival's time / Evener's, and after it that of the CPU times. For the
-rivals in Rust, build them first:
+the median over the rounds of the rival's time divided by Evener's; another is that of their CPU
+times. Build the rivals in Rust first:
 
-    cargo build --release -p evener-cli -p evener --examples
+    cargo build --release -p evener-cli
+    cargo build --release -p evener --example one_message
 """
 
 from __future__ import annotations
@@ -85,10 +86,10 @@ def call() -> None:
     seal, message = evener.Aead("aes-256-gcm", SECRET).seal, bytes(16)
 
     def calls() -> None:
-        for _ in range(10_000):
+        for _ in range(1000):
             seal(message)
 
-    ours = min(spent(calls)[0] for _ in range(20)) / 10_000 * 1e9
+    ours = min(spent(calls)[0] for _ in range(200)) / 1000 * 1e9
     rust = RELEASE / "examples" / "one_message"
     if not rust.exists():
         print(f"Aead.seal, 16 bytes: {ours:.0f} ns; not compared: {rust} is not built")
@@ -113,7 +114,7 @@ def tree(rounds: int) -> None:
             (source / str(number)).write_bytes(os.urandom(16 << 10))
         key.save(Path(home, "key"))
         targets = iter(Path(home, f"target-{number}") for number in range(10_000))
-        command = [program, "encrypt", "-q", "-k", Path(home, "key"), source]
+        command: list[str | Path] = [program, "encrypt", "-q", "-k", Path(home, "key"), source]
 
         def theirs() -> None:
             subprocess.run([*command, next(targets)], check=True)

@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Ok(sealed)
     };
     let mut best = Duration::MAX;
-    for _ in 0..20 {
+    for _ in 0..50 {
         let begun = Instant::now();
         for _ in 0..CALLS {
             black_box(seal()?);
@@ -33,4 +33,4 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-const CALLS: u32 = 2_000;
+const CALLS: u32 = 1_000;
