@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -106,6 +107,18 @@ impl RandomAccess {
     #[allow(clippy::len_without_is_empty, reason = "as of a file")]
     pub fn len(&self) -> u64 {
         self.length
+    }
+
+    /// Returns the part of the object that reading a range of the plaintext needs, for places that
+    /// do better with one long read than with one for each chunk.
+    pub fn sealed_range(&self, plain: Range<u64>) -> Range<u64> {
+        let last = plain.end.min(self.length).saturating_sub(1);
+        let chunks = self.segments.layout().chunk_at(plain.start).filter(|_| plain.start <= last);
+        let Some((first, last)) = chunks.zip(self.segments.layout().chunk_at(last)) else {
+            return 0..0;
+        };
+        let [first, last] = [first, last].map(|chunk| self.segments.of_chunk(chunk));
+        self.segments.run(&(first..last + 1)).sealed
     }
 
     /// Reads into `buffer` from `offset` on. Returns the number of bytes read, less than the

@@ -64,6 +64,38 @@ fn a_short_file_takes_no_buffers_for_the_longest_chunk_of_its_format() {
 }
 
 #[test]
+fn a_read_needs_its_sealed_range_and_no_more() {
+    let home = tempfile::tempdir().unwrap();
+    let (plain, sealed) = (home.path().join("plain"), home.path().join("sealed"));
+    let engine = evener_engines::find("openssl").unwrap();
+    let keys = common::cobblestone();
+    let content = bytes(200_001);
+    fs::write(&plain, &content).unwrap();
+    process(Operation::Encrypt, &keys, &plain, Some(&sealed), &options()).unwrap();
+    let whole = fs::read(&sealed).unwrap();
+    let file = random_access(&sealed, &keys, engine.clone()).unwrap();
+    for (range, needed) in [
+        (0..1, 56..56 + 16_400),
+        (16_383..16_385, 56..56 + 2 * 16_400),
+        (20_000..50_000, 56 + 16_400..56 + 4 * 16_400),
+        (199_000..1 << 40, 56 + 12 * 16_400..whole.len() as u64),
+        (200_001..200_002, 0..0),
+        (9..9, 0..0),
+    ] {
+        assert_eq!(file.sealed_range(range.clone()), needed, "{range:?}");
+        let mut changed = vec![0; whole.len()];
+        for kept in [0..56, needed.start as usize..needed.end as usize] {
+            changed[kept.clone()].copy_from_slice(&whole[kept]);
+        }
+        fs::write(&sealed, changed).unwrap();
+        let mut part = vec![0; range.end.min(200_001).saturating_sub(range.start) as usize];
+        let count = file.read_at(&mut part, range.start).unwrap();
+        assert!(part[..count] == content[range.start as usize..][..count]);
+        assert_eq!(count, part.len());
+    }
+}
+
+#[test]
 fn a_truncated_file_is_refused_when_it_is_opened() {
     let home = tempfile::tempdir().unwrap();
     let (plain, sealed) = (home.path().join("plain"), home.path().join("sealed"));
