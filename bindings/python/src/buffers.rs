@@ -19,6 +19,23 @@ pub(crate) fn sealed_size(length: u64, keys: &KeyRing) -> Result<u64, Trouble> {
     Ok(keys.evener()?.sealed_length(length)?)
 }
 
+/// The length of the content of a file that has `length` bytes; `None` if no whole file has them.
+///
+/// # Errors
+/// With age, whose headers have no fixed length, and with keys whose chunks differ.
+#[pyfunction]
+#[pyo3(signature = (length, *, keys))]
+pub(crate) fn opened_size(length: u64, keys: &KeyRing) -> Result<Option<u64>, Trouble> {
+    let ring = keys.evener()?.key_ring();
+    let geometry = ring.primary().geometry();
+    if ring.is_of_age() || ring.recipes().any(|recipe| recipe.geometry() != geometry) {
+        return Err(Trouble::usage(
+            "with these keys, a file's length does not show that of its content",
+        ));
+    }
+    Ok(Layout::for_sealed(&geometry, length).ok().map(|layout| layout.plain_length()))
+}
+
 /// Seals into a buffer, which may begin where the data does, and returns the number of bytes.
 #[pyfunction]
 #[pyo3(signature = (data, out, *, keys, context=None))]
@@ -141,8 +158,13 @@ fn done(
         return Ok(unattached(py, length, || work(evener))?);
     }
     let control = Arc::new(Control::default());
-    let evener = Evener::builder(keys.ring(context)?);
-    let evener = evener.options(|options| options.run.control = Arc::clone(&control)).build()?;
+    // Threads are shared by all calls with these keys.
+    let pool = &keys.evener()?.options().run.pool;
+    let evener = Evener::builder(keys.ring(context)?).options(|options| {
+        options.run.control = Arc::clone(&control);
+        options.run.pool.clone_from(pool);
+    });
+    let evener = evener.build()?;
     if length < LONG {
         return Ok(unattached(py, length, || work(&evener))?);
     }

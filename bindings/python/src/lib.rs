@@ -11,6 +11,7 @@ mod keys;
 mod options;
 mod path;
 mod reader;
+mod source;
 mod sys;
 mod trees;
 mod watched;
@@ -23,7 +24,7 @@ mod _evener {
     #[pymodule_export]
     use crate::aead::Aead;
     #[pymodule_export]
-    use crate::buffers::{open_bytes, open_into, seal_bytes, seal_into, sealed_size};
+    use crate::buffers::{open_bytes, open_into, opened_size, seal_bytes, seal_into, sealed_size};
     #[pymodule_export]
     use crate::files::{list_place, process};
     #[pymodule_export]

@@ -1,8 +1,8 @@
 //! Reads encrypted files at any offset.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use facade::place::{Blob, Fault};
 use facade::{Control, FileError, Operation, RandomAccess};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -13,17 +13,25 @@ use crate::error::Trouble;
 use crate::keys::KeyRing;
 use crate::options::Wishes;
 use crate::path::AnyPath;
+use crate::source::{Fetched, Object, Sealed, Source};
 use crate::sys::Output;
 
 /// The plaintext of an encrypted file. Threads share it.
 #[pyclass(frozen, module = "evener._evener")]
 pub(crate) struct Reader {
     content: RandomAccess,
-    raised: Raised,
+    /// The Python object that has the sealed bytes; `None` for a file.
+    source: Option<Arc<Source>>,
+    run: Mutex<Run>,
 }
 
-/// The exception of a file object, which passes through the library as text.
-type Raised = Arc<Mutex<Option<PyErr>>>;
+/// Small reads that follow each other.
+#[derive(Default)]
+struct Run {
+    plain: Range<u64>,
+    /// What was fetched for the reads to come.
+    ahead: Option<Fetched>,
+}
 
 #[pymethods]
 impl Reader {
@@ -48,7 +56,7 @@ impl Reader {
             let (mut opened, _) = evener.open_in_tree(&tree, &sealed, &[member.0])?;
             opened.pop().ok_or_else(|| Trouble::usage("the tree has no such file"))
         })?;
-        Ok(Reader { content, raised: Raised::default() })
+        Ok(Reader { content, source: None, run: Mutex::default() })
     }
 
     /// Opens an object that has `seek` and `read`.
@@ -59,20 +67,21 @@ impl Reader {
         keys: &KeyRing,
         options: &Bound<'_, PyDict>,
     ) -> Result<Reader, Trouble> {
-        let wishes = Wishes::of("open", options)?;
-        wishes.check_plain()?;
-        let raised = Raised::default();
         let length = file.call_method1("seek", (0, 2))?.extract()?;
-        let blob =
-            Box::new(FileObject { file: file.unbind(), length, raised: Arc::clone(&raised) });
-        let opened = py.detach(|| {
-            let evener = wishes.evener(keys, &Arc::new(Control::default()))?;
-            Ok(evener.open_blob(blob)?)
-        });
-        match opened {
-            Ok(content) => Ok(Reader { content, raised }),
-            Err(error) => Err(took(&raised).map_or(error, Trouble::Python)),
-        }
+        Reader::of_object(py, Object::File(file.unbind()), length, keys, options)
+    }
+
+    /// Opens a file of `length` bytes that a function reads: it takes the starts and the ends of
+    /// ranges, and returns their bytes.
+    #[staticmethod]
+    fn of_ranges(
+        py: Python<'_>,
+        read: Py<PyAny>,
+        length: u64,
+        keys: &KeyRing,
+        options: &Bound<'_, PyDict>,
+    ) -> Result<Reader, Trouble> {
+        Reader::of_object(py, Object::Ranges(read), length, keys, options)
     }
 
     #[getter]
@@ -111,9 +120,16 @@ impl Reader {
         let mut order: Vec<_> = (0..starts.len()).collect();
         order.sort_by_key(|&index| starts[index]);
         let mut read = Vec::with_capacity(order.len());
-        for index in order {
-            let bytes = self.read_at(py, starts[index], ends[index] - starts[index])?;
-            read.push((index, bytes));
+        let mut left = &order[..];
+        while !left.is_empty() {
+            let (now, later) = left.split_at(together(left, &starts, &ends));
+            left = later;
+            let plain = now.iter().map(|&index| starts[index]..ends[index]).collect();
+            let _fetched = py.detach(|| self.fetch(plain)).map_err(|error| self.trouble(error))?;
+            for &index in now {
+                let bytes = self.read_at(py, starts[index], ends[index] - starts[index])?;
+                read.push((index, bytes));
+            }
         }
         read.sort_by_key(|(index, _)| *index);
         Ok(read.into_iter().map(|(_, bytes)| bytes).collect())
@@ -121,13 +137,40 @@ impl Reader {
 }
 
 impl Reader {
+    fn of_object(
+        py: Python<'_>,
+        object: Object,
+        length: u64,
+        keys: &KeyRing,
+        options: &Bound<'_, PyDict>,
+    ) -> Result<Reader, Trouble> {
+        let wishes = Wishes::of("open", options)?;
+        wishes.check_plain()?;
+        let source = Arc::new(Source::new(object, length));
+        let opened = py.detach(|| {
+            let evener = wishes.evener(keys, &Arc::new(Control::default()))?;
+            let _fetched = source.prepare(evener.key_ring()).map_err(FileError::from)?;
+            Ok(evener.open_blob(Box::new(Sealed(Arc::clone(&source))))?)
+        });
+        match opened {
+            Ok(content) => Ok(Reader { content, source: Some(source), run: Mutex::default() }),
+            Err(error) => Err(source.take_raised().map_or(error, Trouble::Python)),
+        }
+    }
+
     /// Reads in pieces, and handles signals between them.
     fn fill(&self, py: Python<'_>, out: &mut [u8], offset: u64) -> Result<usize, Trouble> {
         let mut done = 0;
         while done < out.len() {
             let piece = (out.len() - done).min(PIECE);
             let piece = &mut out[done..done + piece];
-            let read = py.detach(|| self.content.read_at(piece, offset + done as u64));
+            let at = offset + done as u64;
+            let read = py.detach(|| {
+                let plain = at..at.saturating_add(piece.len() as u64);
+                self.read_ahead(&plain)?;
+                let _fetched = self.fetch(vec![plain])?;
+                self.content.read_at(piece, at)
+            });
             let read = read.map_err(|error| self.trouble(error))?;
             if read == 0 {
                 break;
@@ -138,62 +181,54 @@ impl Reader {
         Ok(done)
     }
 
-    fn trouble(&self, error: FileError) -> Trouble {
-        took(&self.raised).map_or(error.into(), Trouble::Python)
+    /// Has the source fetch what reading ranges needs.
+    fn fetch(&self, plain: Vec<Range<u64>>) -> Result<Option<Fetched>, FileError> {
+        let Some(source) = &self.source else { return Ok(None) };
+        let sealed = plain.into_iter().map(|range| self.content.sealed_range(range)).collect();
+        Ok(Some(source.fetch(sealed)?))
     }
-}
 
-fn took(raised: &Raised) -> Option<PyErr> {
-    raised.lock().unwrap_or_else(PoisonError::into_inner).take()
-}
-
-/// The sealed bytes of a Python file object.
-struct FileObject {
-    file: Py<PyAny>,
-    length: u64,
-    raised: Raised,
-}
-
-impl FileObject {
-    fn read(&self, py: Python<'_>, buffer: &mut [u8], at: u64) -> PyResult<bool> {
-        let file = self.file.bind(py);
-        file.call_method1("seek", (at,))?;
-        let mut done = 0;
-        while done < buffer.len() {
-            let read = file.call_method1("read", (buffer.len() - done,))?;
-            let read: &[u8] = read.extract()?;
-            if read.is_empty() || read.len() > buffer.len() - done {
-                return Ok(false);
-            }
-            buffer[done..done + read.len()].copy_from_slice(read);
-            done += read.len();
+    /// When small reads follow each other, fetches as much again as they have read.
+    fn read_ahead(&self, plain: &Range<u64>) -> Result<(), FileError> {
+        let Some(source) = &self.source else { return Ok(()) };
+        let mut run = self.run.lock().unwrap_or_else(PoisonError::into_inner);
+        if plain.start != run.plain.end || plain.end - plain.start >= NOT_SMALL {
+            *run = Run { plain: plain.clone(), ahead: None };
+            return Ok(());
         }
-        Ok(true)
-    }
-}
-
-impl Blob for FileObject {
-    fn length(&self) -> u64 {
-        self.length
-    }
-
-    fn read_at(&self, buffer: &mut [u8], at: u64) -> Result<(), Fault> {
-        // No thread that waits for this one's lock holds the interpreter: `Reader` detaches first.
-        match Python::attach(|py| self.read(py, buffer, at)) {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(Fault::Changed),
-            Err(error) => {
-                let fault = Fault::Failed(error.to_string());
-                *self.raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-                Err(fault)
-            }
+        run.plain.end = plain.end;
+        let needed = self.content.sealed_range(plain.clone());
+        if !source.missing(vec![needed]).is_empty() {
+            let length = (run.plain.end - run.plain.start).min(MOST_AHEAD);
+            let ahead = self.content.sealed_range(plain.start..plain.end.saturating_add(length));
+            run.ahead = Some(source.fetch(vec![ahead])?);
         }
-    }
-
-    fn check(&self) -> Result<(), Fault> {
         Ok(())
     }
+
+    fn trouble(&self, error: FileError) -> Trouble {
+        let raised = self.source.as_ref().and_then(|source| source.take_raised());
+        raised.map_or(error.into(), Trouble::Python)
+    }
+}
+
+/// Returns how many of the ranges, at least one, are fetched together.
+fn together(order: &[usize], starts: &[u64], ends: &[u64]) -> usize {
+    let mut room = PIECE as u64;
+    let fits = |&&index: &&usize| {
+        let length = ends[index] - starts[index];
+        let fits = length <= room;
+        room = room.saturating_sub(length);
+        fits
+    };
+    order.iter().take_while(fits).count().max(1)
 }
 
 /// One core takes 20 ms for this many bytes.
 const PIECE: usize = 16 << 20;
+
+/// From this many bytes on, a read takes long enough by itself.
+const NOT_SMALL: u64 = 64 << 10;
+
+/// The most bytes to read ahead.
+const MOST_AHEAD: u64 = 4 << 20;

@@ -71,6 +71,7 @@ def list_place(path: Path, keys: KeyRing, options: dict[str, Any], /) -> list[st
 def sealed_size(length: int, *, keys: KeyRing) -> int:
     """The sealed length of `length` bytes; with age, the most that it can be."""
 
+def opened_size(length: int, *, keys: KeyRing) -> int | None: ...
 def seal_bytes(data: Buffer, *, keys: KeyRing, context: bytes | None = None) -> bytes:
     """Encrypts the content of a file in memory, on all cores."""
 
@@ -100,6 +101,14 @@ class Reader:
     ) -> Reader: ...
     @staticmethod
     def of_file(file: object, keys: KeyRing, options: dict[str, Any], /) -> Reader: ...
+    @staticmethod
+    def of_ranges(
+        read: Callable[[list[int], list[int]], list[bytes]],
+        length: int,
+        keys: KeyRing,
+        options: dict[str, Any],
+        /,
+    ) -> Reader: ...
     @property
     def size(self) -> int: ...
     def read_into(self, out: Buffer, offset: int, /) -> int: ...
