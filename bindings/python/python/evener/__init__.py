@@ -13,6 +13,7 @@ from ._evener import (
     sealed_size,
 )
 from ._files import Options, Progress, decrypt, encrypt, list, verify
+from ._filesystem import filesystem
 from ._reader import EncryptedFile, open
 from ._report import Listed, Remark, Report
 
@@ -33,6 +34,7 @@ __all__ = [
     "age",
     "decrypt",
     "encrypt",
+    "filesystem",
     "generate",
     "list",
     "open",

@@ -1,0 +1,55 @@
+"""Sealed trees as file systems of fsspec."""
+
+from __future__ import annotations
+
+import io
+from typing import Any, Unpack
+
+from ._evener import KeyRing
+from ._files import Path, Selecting, list
+from ._keyed import Info, Keyed, OpenedFile
+from ._reader import open
+
+
+class SealedTree(Keyed):
+    """A state of a sealed tree in a directory, to read."""
+
+    protocol = "evener-sealed"
+
+    def __init__(
+        self, *, tree: Path, keys: KeyRing | Path | None = None, **options: Unpack[Selecting]
+    ) -> None:
+        """Lists the tree."""
+        super().__init__(keys)
+        self._tree = tree
+        options["sealed"] = True
+        self._options = options
+        self._entries: dict[str, Info] = {"": {"name": "", "size": 0, "type": "directory"}}
+        self._children: dict[str, dict[str, Info]] = {}
+        types = {"directory": "directory", "symlink": "link"}
+        for each in list(tree, keys=self._keys, **options):
+            if each.path:
+                kind, modified = each.document["kind"], each.document["modified"]
+                entry = {"name": each.path, "size": each.size, "type": types.get(kind, "file")}
+                entry["mtime"] = modified and modified[0]
+                self._entries[each.path] = entry
+                self._children.setdefault(self._parent(each.path), {})[each.path] = entry
+
+    def info(self, path: str, **_: Any) -> Info:
+        own = self._strip_protocol(path).strip("/")
+        if own not in self._entries:
+            raise FileNotFoundError(path)
+        return self._entries[own]
+
+    def ls(self, path: str, detail: bool = True, **_: Any) -> Any:
+        entry = self.info(path)
+        below = self._children.get(entry["name"], {})
+        found = below if entry["type"] == "directory" else {entry["name"]: entry}
+        return [*found.values()] if detail else sorted(found)
+
+    def _open(self, path: str, mode: str = "rb", **_: Any) -> OpenedFile:
+        if mode != "rb":
+            raise io.UnsupportedOperation(f"mode {mode}: `evener.encrypt` updates a sealed tree")
+        own = self.info(path)["name"]
+        opened = open(self._tree, member=own, keys=self._keys, **self._options)
+        return OpenedFile(opened, self, own)
