@@ -332,7 +332,12 @@ def test_damage(fs: EvenerFileSystem, cut: int, tmp_path: Path) -> None:
             file.read()
     with pytest.raises(evener.DamagedError):
         fs.get_file("a", tmp_path / "partly")
-    assert not (tmp_path / "partly").exists()
+    (tmp_path / "old").write_bytes(b"old")
+    for name in ("a", "absent"):
+        with pytest.raises((evener.DamagedError, FileNotFoundError)):
+            fs.get_file(name, tmp_path / "old")
+    assert (tmp_path / "old").read_bytes() == b"old"
+    assert not list(tmp_path.glob("*part*"))
 
 
 def test_urls(tmp_path: Path) -> None:
@@ -359,6 +364,8 @@ def test_urls(tmp_path: Path) -> None:
     assert rooted.cat_file("evener://a") == b"content"
     with pytest.raises(ValueError, match="is not below"):
         rooted.cat_file("file:///etc/passwd")
+    with pytest.raises(ValueError, match="is not below"):
+        rooted.cat_file("d/../../a")
     with pytest.raises(ValueError, match="name the file system"):
         fsspec.filesystem("evener", **options)
     with pytest.raises(ValueError, match="need `keys`"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import io
 import os
+import secrets
 from collections.abc import Iterable, Iterator
 from pathlib import Path as LocalPath
 from typing import TYPE_CHECKING, Any
@@ -83,6 +84,8 @@ class EvenerFileSystem(Keyed):
         own: str = super()._strip_protocol(path)
         if self.root is None:
             return self.fs._strip_protocol(own) if own else own
+        if ".." in own.split("/"):
+            raise ValueError(f"{path} is not below {self.root}")
         if "://" not in own:
             return own.strip("/")
         inner = self.fs._strip_protocol(own)
@@ -196,6 +199,7 @@ class EvenerFileSystem(Keyed):
         **kwargs: Any,
     ) -> None:
         if self.isfile(path1):
+            path2 = os.fspath(path2)
             if path2.endswith("/") or self.isdir(path2):
                 path2 = f"{path2.rstrip('/')}/{self._own(path1).rpartition('/')[2]}"
             self.fs.mv(self._sealed(path1), self._sealed(path2), **kwargs)
@@ -330,13 +334,16 @@ class EvenerFileSystem(Keyed):
         outfile: Any = None,
         **kwargs: Any,
     ) -> None:
-        try:
+        if outfile is not None or not isinstance(lpath, str | os.PathLike) or self.isdir(rpath):
             super().get_file(rpath, lpath, callback=callback, outfile=outfile, **kwargs)
-        except Exception:
-            # Only a part of it would be left.
-            if outfile is None and isinstance(lpath, str | os.PathLike):
-                LocalPath(lpath).unlink(missing_ok=True)
-            raise
+            return
+        # An error may come after a part of it.
+        part = LocalPath(f"{os.fspath(lpath)}.{secrets.token_hex(4)}.part")
+        try:
+            super().get_file(rpath, str(part), callback=callback, **kwargs)
+            part.replace(lpath)
+        finally:
+            part.unlink(missing_ok=True)
 
 
 def _cat_ranges(fs: Any, path: str, starts: list[int], ends: list[int]) -> list[bytes]:
