@@ -98,6 +98,9 @@ def test_what_is_not_encrypted_is_not_shown(fs: EvenerFileSystem) -> None:
     for name in ("plain", ".enc"):
         fs.fs.pipe_file(f"{inner}/{name}", b"plain")
     assert fs.ls("deep", detail=False) == fs.find("deep") == ["deep/one"]
+    fs.fs.pipe_file(fs._inner("") + "/.enc", b"plain")
+    assert fs.ls("", detail=False) == ["deep"]
+    fs.fs.rm_file(fs._inner("") + "/.enc")
     for name in ("plain", ".enc", ""):
         assert not fs.isfile(f"deep/{name}")
     fs.rm("deep", recursive=True)

@@ -114,7 +114,7 @@ class EvenerFileSystem(Keyed):
             name = self._shown_name(entry["name"])
             if entry["type"] == "directory":
                 yield {**entry, "name": name}
-            elif name.endswith(self.suffix) and not name.endswith("/" + self.suffix):
+            elif name.endswith(self.suffix) and not f"/{name}".endswith(f"/{self.suffix}"):
                 size = entry["size"]
                 if size is not None:
                     size = _evener.opened_size(size, keys=self._keys)
