@@ -229,6 +229,23 @@ def test_nothing_is_left_after_an_exception(fs: EvenerFileSystem) -> None:
     assert fs.cat_file("d/a") == b"old"
 
 
+def test_a_child_leaves_the_files_of_its_parent_alone(fs: EvenerFileSystem) -> None:
+    fs.makedirs("d", exist_ok=True)
+    file = fs.open("d/a", "wb")
+    file.write(CONTENT * 20)
+    child = os.fork()
+    if child == 0:
+        try:
+            with contextlib.suppress(evener.EvenerError):
+                file.close()
+            del file
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    file.close()
+    assert fs.cat_file("d/a") == CONTENT * 20
+
+
 def test_new_files(fs: EvenerFileSystem) -> None:
     fs.makedirs("d", exist_ok=True)
     with fs.open("d/a", "xb") as file:

@@ -48,6 +48,7 @@ class EncryptedWriter(io.RawIOBase):
 
     def __init__(self, target: Sink, keys: KeyRing, autocommit: bool) -> None:
         self._target = target
+        self._process = os.getpid()
         self._file = _evener.Incremental(True, keys, b"")
         self._autocommit = autocommit
         self._pending = bytearray()
@@ -91,7 +92,7 @@ class EncryptedWriter(io.RawIOBase):
             if self._autocommit:
                 self._target.commit()
         except BaseException:
-            self._target.discard()
+            self.discard()
             raise
         finally:
             super().close()
@@ -105,7 +106,9 @@ class EncryptedWriter(io.RawIOBase):
     def discard(self) -> None:
         """Removes the file."""
         super().close()
-        self._target.discard()
+        # A child process leaves its parent's file alone.
+        if os.getpid() == self._process:
+            self._target.discard()
 
     def _put_pending(self) -> None:
         self._target.write(self._file.update(self._pending))
@@ -216,7 +219,7 @@ class _Spool:
         self._path = path
         self._is_new = mode == "xb"
         self._refuse_existing()
-        self._file = tempfile.NamedTemporaryFile()  # noqa: SIM115
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115
 
     def write(self, sealed: bytes) -> None:
         self._file.write(sealed)
@@ -228,9 +231,10 @@ class _Spool:
         self._refuse_existing()
         try:
             if self._file.tell() > _PIECE:
-                self._fs.put_file(self._file.name, self._path)
+                self._fs.put_file(f"/proc/self/fd/{self._file.fileno()}", self._path)
             else:
-                self._fs.pipe_file(self._path, Path(self._file.name).read_bytes())
+                self._file.seek(0)
+                self._fs.pipe_file(self._path, self._file.read())
         finally:
             self.discard()
 
