@@ -1,6 +1,7 @@
 //! The sealed bytes of a Python object.
 
 use std::ops::Range;
+use std::slice;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use facade::KeyRing;
@@ -60,11 +61,9 @@ impl Source {
         let layout = Layout::for_sealed(&keys.primary().geometry(), self.length);
         let last = layout.map(|layout| layout.chunk(layout.chunks() - 1).sealed);
         let last = last.unwrap_or(self.length..self.length);
-        let mut needed = vec![0..header.min(self.length), last];
-        if self.length <= SHORT {
-            needed = vec![0..self.length];
-        }
-        let mut fetched = self.fetch(needed)?;
+        // Ranges that touch become one.
+        let beginning = if self.length <= SHORT { last.start } else { header.min(self.length) };
+        let mut fetched = self.fetch(vec![0..beginning, last])?;
         // The last piece is not given back.
         fetched.pieces.pop();
         Ok(fetched)
@@ -198,7 +197,8 @@ impl Blob for Sealed {
 
     fn read_at(&self, buffer: &mut [u8], at: u64) -> Result<(), Fault> {
         if !self.0.copy(buffer, at) {
-            let pieces = self.0.read(&[at..at + buffer.len() as u64])?;
+            let range = at..at + buffer.len() as u64;
+            let pieces = self.0.read(slice::from_ref(&range))?;
             pieces.iter().for_each(|piece| buffer.copy_from_slice(&piece.bytes));
         }
         Ok(())
