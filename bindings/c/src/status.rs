@@ -5,6 +5,7 @@ use std::ffi::{CStr, CString};
 
 use facade::format::FormatError;
 use facade::keys::KeyError;
+use facade::place::Fault;
 use facade::{EngineError, Failure, FileError, Rejection, UnknownCipher};
 
 /// The result of a call. Later versions may add numbers and never change one.
@@ -185,6 +186,7 @@ impl From<FileError> for Trouble {
             FileError::Rejected { rejection, .. } | FileError::RejectedEnd { rejection, .. } => {
                 (*rejection).into()
             }
+            FileError::Place(Fault::Damaged { .. }) => Status::AuthenticationFailed,
             FileError::Format(_) | FileError::ShortBuffer { .. } => Status::MalformedJob,
             FileError::Engine(error) => return error.clone().into(),
             _ => Status::File,
@@ -198,6 +200,7 @@ impl From<Failure> for Trouble {
         let status = match &failure.error {
             FileError::NoEngine { .. } => Status::NotOffered,
             FileError::Interrupted => Status::Cancelled,
+            FileError::Place(Fault::Damaged { .. }) => Status::AuthenticationFailed,
             _ => Status::File,
         };
         Trouble::new(status, failure.to_string())

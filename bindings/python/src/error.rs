@@ -69,9 +69,10 @@ fn of_aead(error: &AeadError) -> &'static str {
 /// The class of an error with a file.
 fn class_of(error: &FileError) -> &'static str {
     match error {
-        FileError::Rejected { .. } | FileError::RejectedEnd { .. } | FileError::Format(_) => {
-            "DamagedError"
-        }
+        FileError::Rejected { .. }
+        | FileError::RejectedEnd { .. }
+        | FileError::Format(_)
+        | FileError::Place(Fault::Damaged { .. }) => "DamagedError",
         FileError::Exists(_)
         | FileError::Taken(_)
         | FileError::Differs { .. }

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -150,6 +151,26 @@ def test_a_changed_file(tmp_path: Path, photos: Path, key: evener.KeyRing) -> No
     assert error.report.files == 1
     with pytest.raises(evener.DamagedError):
         evener.verify(sealed, keys=evener.generate())
+
+
+def test_a_changed_index(tmp_path: Path, photos: Path, key: evener.KeyRing) -> None:
+    sealed = tmp_path / "sealed"
+    evener.encrypt(photos, sealed, keys=key, sealed=True)
+    listed = evener.list(sealed, keys=key)
+    named = {it.document["stored"][0] for it in listed if "stored" in it.document}
+    index = [it for it in sealed.glob("data/*/*") if it.relative_to(sealed).as_posix() not in named]
+    assert index
+    for file in index:
+        file.write_bytes(file.read_bytes()[:-1] + b"?")
+    calls: list[Callable[[], object]] = [
+        lambda: evener.verify(sealed, keys=key),
+        lambda: evener.decrypt(sealed, tmp_path / "restored", keys=key),
+        lambda: evener.list(sealed, keys=key),
+        lambda: evener.open(sealed, member="one", keys=key),
+    ]
+    for call in calls:
+        with pytest.raises(evener.DamagedError, match="changed"):
+            call()
 
 
 def test_existing_outputs(tmp_path: Path, photos: Path, key: evener.KeyRing) -> None:

@@ -28,6 +28,14 @@ pub enum Fault {
         /// The reason, as text.
         reason: String,
     },
+    /// The index of a sealed tree is not authentic from the entry with this name on.
+    #[error("{reason}")]
+    Damaged {
+        /// Its name.
+        name: Name,
+        /// The reason, as text.
+        reason: String,
+    },
     /// The place does not take this; the text says why.
     #[error("{0}")]
     Refused(String),
@@ -41,4 +49,14 @@ pub enum Fault {
     /// out.
     #[error("{0}, so it is unknown whether the object was stored")]
     Unknown(String),
+}
+
+impl Fault {
+    /// The name of the entry that could not be read.
+    pub fn entry(&self) -> Option<&Name> {
+        match self {
+            Fault::Entry { name, .. } | Fault::Damaged { name, .. } => Some(name),
+            _ => None,
+        }
+    }
 }

@@ -143,7 +143,7 @@ fn lines<'s>(
             };
             block.entries.into_iter().map(line).collect()
         }
-        Err(damage) => vec![Err(refused(fault_of(&damage).to_string()))],
+        Err(damage) => vec![Err(fault_of(&damage).into())],
     })
 }
 

@@ -79,7 +79,7 @@ pub fn list(
         let (path, entry) = match line {
             Err(damage) => {
                 let path = PathBuf::from(OsString::from_vec(damage.first.whole()));
-                let error = Fault::Failed(fault_of(&damage).to_string()).into();
+                let error = fault_of(&damage).into();
                 match each(fail(path, error)) {
                     true => continue,
                     false => return Ok(info),

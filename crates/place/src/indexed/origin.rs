@@ -283,11 +283,17 @@ const MOST_AHEAD: usize = 8 << 20;
 
 /// The fault of a damaged part of an index.
 pub(super) fn fault_of(damage: &Damage) -> Fault {
-    let Damage { first, error, file, is_unread, instead } = damage;
-    let name = Name::found(PathBuf::from(OsString::from_vec(first.whole())));
-    let damaged = || match is_unread {
-        true => format!("{OF_INDEX}can't be read from here on (its file is {file}): {error}"),
-        false => format!("{OF_INDEX}is damaged from here on: {error}"),
-    };
-    Fault::Entry { name, reason: instead.clone().unwrap_or_else(damaged) }
+    let Damage { error, file, is_unread, instead, .. } = damage;
+    let name = damage.name();
+    match instead {
+        Some(reason) => Fault::Entry { name, reason: reason.clone() },
+        None if *is_unread => {
+            let reason =
+                format!("{OF_INDEX}can't be read from here on (its file is {file}): {error}");
+            Fault::Entry { name, reason }
+        }
+        None => {
+            Fault::Damaged { name, reason: format!("{OF_INDEX}is damaged from here on: {error}") }
+        }
+    }
 }

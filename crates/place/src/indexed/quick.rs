@@ -18,7 +18,7 @@ use super::writer::SealedOptions;
 use crate::place::{Blob as _, Origin};
 use crate::record::Record;
 use crate::{
-    Failure, Fault, FileError, OperationError, Report, RunSettings, SealedTree, TransferOptions,
+    Failure, FileError, Name, OperationError, Report, RunSettings, SealedTree, TransferOptions,
 };
 
 /// Looks at every selected file of a generation: it is there, and its length, its header and its
@@ -67,12 +67,9 @@ pub fn verify_quickly(
                 };
                 let (path, entry) = match line {
                     Ok(line) => line,
-                    Err(Fault::Entry { name, reason }) => {
-                        record.failed(name.path(), Fault::Failed(reason).into());
-                        continue;
-                    }
                     Err(fault) => {
-                        record.failed(Path::new(""), fault.into());
+                        let path = fault.entry().map_or(Path::new(""), Name::path).to_owned();
+                        record.failed(&path, fault.into());
                         continue;
                     }
                 };

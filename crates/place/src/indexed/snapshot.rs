@@ -1,7 +1,10 @@
 //! The index of one generation.
 
 use std::collections::{HashSet, VecDeque};
+use std::ffi::OsString;
 use std::iter;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use evener_format::index::{Block, Body, Entry, EntryPath, Kind, Node, Purpose, Reference};
@@ -12,7 +15,7 @@ use super::depot::{Depot, refused};
 use super::keys::Keys;
 use super::roots::{Generation, Roots, root_path};
 use super::wanted::Wanted;
-use crate::FileError;
+use crate::{Fault, FileError, Name};
 
 /// The index of one generation.
 pub(super) struct Snapshot<'a> {
@@ -42,9 +45,21 @@ pub(super) struct Damage {
     pub(super) instead: Option<String>,
 }
 
+impl Damage {
+    /// The name of its first entry.
+    pub(super) fn name(&self) -> Name {
+        Name::found(PathBuf::from(OsString::from_vec(self.first.whole())))
+    }
+}
+
 impl From<Damage> for FileError {
     fn from(damage: Damage) -> FileError {
-        damage.instead.map_or(damage.error, refused)
+        let name = damage.name();
+        match damage.instead {
+            Some(reason) => refused(reason),
+            None if damage.is_unread => damage.error,
+            None => Fault::Damaged { name, reason: damage.error.to_string() }.into(),
+        }
     }
 }
 

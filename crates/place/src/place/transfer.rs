@@ -12,7 +12,7 @@ use evener_pipeline::PolicyName;
 
 use super::pretence::Pretence;
 use super::structure::Structure;
-use super::{Abilities, Entry, Fault, Metadata, Name, Origin, Reading, Store};
+use super::{Abilities, Entry, Metadata, Name, Origin, Reading, Store};
 use crate::left_out;
 use crate::record::Record;
 use crate::seats::{self, Accounts};
@@ -196,10 +196,10 @@ impl Transfer<'_> {
                 number += 1;
                 match entry {
                     Ok(entry) => items.extend(self.sort(entry, structure)),
-                    Err(Fault::Entry { name, reason }) => {
-                        self.record.failed(name.path(), Fault::Failed(reason).into());
+                    Err(fault) => {
+                        let path = fault.entry().map_or(Path::new(""), Name::path).to_owned();
+                        self.record.failed(&path, fault.into());
                     }
-                    Err(fault) => self.record.failed(Path::new(""), fault.into()),
                 }
             }
             if number == 0 {
