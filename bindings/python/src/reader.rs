@@ -150,7 +150,9 @@ impl Reader {
         let opened = py.detach(|| {
             let evener = wishes.evener(keys, &Arc::new(Control::default()))?;
             let _fetched = source.prepare(evener.key_ring()).map_err(FileError::from)?;
-            Ok(evener.open_blob(Box::new(Sealed(Arc::clone(&source))))?)
+            let opened = evener.open_blob(Box::new(Sealed(Arc::clone(&source))))?;
+            // Objects may refuse calls on other threads than the caller's.
+            Ok(opened.with_workers(1))
         });
         match opened {
             Ok(content) => Ok(Reader { content, source: Some(source), run: Mutex::default() }),

@@ -10,6 +10,7 @@ use zeroize::Zeroizing;
 
 use crate::Evener;
 use crate::seated::Seated;
+use crate::seats::seats;
 
 impl Evener {
     /// Returns how many bytes [`Evener::seal`] makes of `length` bytes.
@@ -122,7 +123,8 @@ impl Evener {
     }
 
     /// Opens an encrypted file for reading any part of it, on the first selected engine that has
-    /// the cipher. A module has its guard; it does not wait at its gate.
+    /// the cipher. A module has its guard; it does not wait at its gate. A long read uses all of the
+    /// engine's workers.
     ///
     /// ```no_run
     /// # use std::io::{Read, Seek, SeekFrom};
@@ -139,7 +141,10 @@ impl Evener {
     /// the cipher.
     pub fn open_at(&self, path: impl AsRef<Path>) -> Result<RandomAccess, Failure> {
         let fail = |error| Failure { path: path.as_ref().to_owned(), error };
-        random_access(path.as_ref(), &self.keys, self.reader().map_err(fail)?).map_err(fail)
+        let engine = self.reader().map_err(fail)?;
+        let workers = self.workers_of(&engine);
+        let opened = random_access(path.as_ref(), &self.keys, engine).map_err(fail)?;
+        Ok(opened.with_workers(workers))
     }
 
     /// Opens an encrypted object of any [place](crate::place), as [`Evener::open_at`] opens a file.
@@ -147,7 +152,15 @@ impl Evener {
     /// # Errors
     /// As [`Evener::open_at`].
     pub fn open_blob(&self, blob: Box<dyn Blob>) -> Result<RandomAccess, FileError> {
-        RandomAccess::of(blob, &self.keys, self.reader()?)
+        let engine = self.reader()?;
+        let workers = self.workers_of(&engine);
+        Ok(RandomAccess::of(blob, &self.keys, engine)?.with_workers(workers))
+    }
+
+    fn workers_of(&self, engine: &Arc<dyn Engine>) -> usize {
+        let cipher = self.keys.primary().cipher();
+        let engines = std::slice::from_ref(engine);
+        seats(engines, cipher, Direction::Decrypt, self.settings.workers).len()
     }
 
     /// The first engine that decrypts files of the keys' format.

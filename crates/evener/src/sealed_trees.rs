@@ -188,7 +188,10 @@ impl Evener {
         let Seated { options, .. } = seated.map_err(|error| cannot_begin(&root, error))?;
         let (blobs, info) = indexed::open_files(tree, &options.run, sealed, paths)?;
         let open = |(blob, path): (_, &PathBuf)| {
-            self.open_blob(blob).map_err(|error| Failure { path: root.join(path), error })
+            let fail = |error| Failure { path: root.join(path), error };
+            let opened = self.open_blob(blob).map_err(fail)?;
+            // The comparison takes the file in order.
+            Ok(if info.signer.is_some() { opened.with_workers(1) } else { opened })
         };
         Ok((blobs.into_iter().zip(paths).map(open).collect::<Result<_, _>>()?, info))
     }

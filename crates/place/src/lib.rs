@@ -16,6 +16,7 @@ pub mod indexed;
 mod inherited;
 mod left_out;
 mod location;
+mod long_read;
 mod metadata;
 mod naming;
 mod operation;

@@ -10,6 +10,7 @@ use evener_core::{Direction, Engine, IgnorePoison};
 use evener_format::FileCipher;
 use rustix::fs::CWD;
 
+use crate::long_read;
 use crate::place::{self, Reading};
 use crate::source::Source;
 use crate::{FileError, KeyRing, Refusal};
@@ -20,7 +21,7 @@ use evener_seal::{
 
 /// The plaintext of an encrypted object, any part of which can be read; each read decrypts and
 /// authenticates only the chunks that it touches (`openssl enc` files have no authentication).
-/// Threads can share it; they read one after another.
+/// Threads can share it.
 ///
 /// Opening reads the last chunk, so that a truncated object is refused then.
 ///
@@ -31,6 +32,8 @@ pub struct RandomAccess {
     segments: Segments,
     length: u64,
     position: u64,
+    engine: Arc<dyn Engine>,
+    workers: usize,
     state: Mutex<State>,
 }
 
@@ -77,14 +80,14 @@ impl RandomAccess {
         keys: &KeyRing,
         engine: Arc<dyn Engine>,
     ) -> Result<RandomAccess, FileError> {
-        let mut engine = Alone::new(engine);
+        let mut alone = Alone::new(Arc::clone(&engine));
         let length = blob.length().min(bytes_to_prepare(keys));
         let mut beginning = zeros(length)?;
         blob.read_exact_at(&mut beginning, 0)?;
         // It gets plaintext, under the wrong keys as well as the right one.
         let mut scratch = zeros(length)?;
         let Prepared { cipher, layout, .. } =
-            prepare_sealed(keys, &beginning, &*blob, &mut scratch, &mut engine)?;
+            prepare_sealed(keys, &beginning, &*blob, &mut scratch, &mut alone)?;
         if cipher.is_chained(Direction::Decrypt) {
             return Err(Refusal::OnlyFromBeginning.into());
         }
@@ -95,12 +98,21 @@ impl RandomAccess {
             return Err(FileError::Memory { needed: 2 * room as u64 });
         }
         let segments = Segments::new(layout, cipher.geometry(), room)?;
-        let state = Mutex::new(State { workspace, engine, current: None });
-        let mut opened = RandomAccess { blob, cipher, segments, length: 0, position: 0, state };
+        let state = Mutex::new(State { workspace, engine: alone, current: None });
+        let (length, position, workers) = (0, 0, 1);
+        let mut opened =
+            RandomAccess { blob, cipher, segments, length, position, engine, workers, state };
         let last = opened.segments.count() - 1;
         let written = opened.load(&mut opened.lock(), last)?;
         opened.length = opened.segments.segment(last).plain.start + written as u64;
         Ok(opened)
+    }
+
+    /// Lets a long read use up to `workers` threads; otherwise it uses the caller's alone.
+    #[must_use]
+    pub fn with_workers(mut self, workers: usize) -> RandomAccess {
+        self.workers = workers;
+        self
     }
 
     /// The plaintext's length in bytes.
@@ -125,9 +137,8 @@ impl RandomAccess {
     /// buffer's length only at the end.
     ///
     /// # Errors
-    /// When reading fails or a chunk is not authentic.
+    /// When reading fails or a chunk is not authentic. Nothing unauthentic is left in the buffer.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize, FileError> {
-        let state = &mut *self.lock();
         let mut done = 0;
         while done < buffer.len() {
             let at = offset.saturating_add(done as u64);
@@ -135,6 +146,12 @@ impl RandomAccess {
             else {
                 break;
             };
+            let whole = self.whole_chunks(chunk, at, buffer.len() - done);
+            if whole.end - whole.start > 1 {
+                done += self.read_whole(whole, &mut buffer[done..])?;
+                continue;
+            }
+            let state = &mut *self.lock();
             let index = self.segments.of_chunk(chunk);
             let written = self.load(state, index)?;
             let start = (at - self.segments.segment(index).plain.start) as usize;
@@ -148,6 +165,28 @@ impl RandomAccess {
             done += count;
         }
         Ok(done)
+    }
+
+    /// The chunks that begin at `at`, with the number `first`, and fit the next `room` bytes. Those
+    /// of `openssl enc` depend on each other, so they count as none.
+    fn whole_chunks(&self, first: u64, at: u64, room: usize) -> Range<u64> {
+        let layout = self.segments.layout();
+        let begins = layout.chunk(first).plain.start == at;
+        if !begins || !self.cipher.cipher().is_authenticated() {
+            return first..first;
+        }
+        let end = at.saturating_add(room as u64).min(self.length);
+        first..layout.chunk_at(end).unwrap_or(layout.chunks())
+    }
+
+    /// Decrypts whole chunks straight into a buffer; returns their length.
+    fn read_whole(&self, chunks: Range<u64>, buffer: &mut [u8]) -> Result<usize, FileError> {
+        let layout = self.segments.layout();
+        let plain = layout.chunk(chunks.start).plain.start..layout.chunk(chunks.end - 1).plain.end;
+        let buffer = &mut buffer[..(plain.end - plain.start) as usize];
+        let file = long_read::Sealed { blob: &*self.blob, cipher: &self.cipher, layout };
+        file.read(chunks, buffer, &self.engine, self.workers)?;
+        Ok(buffer.len())
     }
 
     /// Decrypts a segment into the output buffer, unless it is there already; returns its length.

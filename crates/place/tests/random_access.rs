@@ -2,13 +2,16 @@
 
 mod common;
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::{Read, Seek, SeekFrom};
+use std::sync::{Barrier, Mutex};
+use std::thread::{self, ThreadId};
 
 use common::{bytes, every_key_ring, options, process};
 use evener_core::{Cipher, Iv, Key};
 use evener_format::{OpensslSecret, Recipe};
-use evener_place::{Existing, KeyRing, Operation, random_access};
+use evener_place::{Blob, Existing, Fault, KeyRing, Operation, RandomAccess, random_access};
 
 #[test]
 fn any_part_of_any_format_can_be_read() {
@@ -25,9 +28,14 @@ fn any_part_of_any_format_can_be_read() {
             assert!(encrypted.is_success(), "{name}: {:?}", encrypted.failures);
             let mut file = random_access(&sealed, &keys, engine.clone()).unwrap();
             assert_eq!(file.len(), size as u64, "{name}");
-            for (offset, length) in
-                [(0, 10), (16_380, 10), (65_530, 20_000), (199_990, 100), (1 << 40, 5)]
-            {
+            for (offset, length) in [
+                (0, 10),
+                (16_380, 10),
+                (65_530, 70_000),
+                (0, 300_000),
+                (199_990, 100),
+                (1 << 40, 5),
+            ] {
                 let mut part = vec![0; length];
                 let count = file.read_at(&mut part, offset).unwrap();
                 let from = usize::try_from(offset).unwrap_or(usize::MAX).min(size);
@@ -39,6 +47,56 @@ fn any_part_of_any_format_can_be_read() {
             file.read_to_end(&mut rest).unwrap();
             assert_eq!(rest, &content[size / 2..], "{name}: {size}");
         }
+    }
+}
+
+#[test]
+fn long_reads_use_several_threads() {
+    const WORKERS: usize = 2;
+    let home = tempfile::tempdir().unwrap();
+    let (plain, sealed) = (home.path().join("plain"), home.path().join("sealed"));
+    let (keys, engine) = (common::cobblestone(), evener_engines::find("openssl").unwrap());
+    let content = bytes(3_000_001);
+    fs::write(&plain, &content).unwrap();
+    process(Operation::Encrypt, &keys, &plain, Some(&sealed), &options()).unwrap();
+    let open = |bytes| {
+        let blob = Meeting { bytes, met: Barrier::new(WORKERS), seen: Mutex::default() };
+        RandomAccess::of(Box::new(blob), &keys, engine.clone()).unwrap().with_workers(WORKERS)
+    };
+    let mut whole = fs::read(&sealed).unwrap();
+    let mut part = vec![0; 2_500_000];
+    assert_eq!(open(whole.clone()).read_at(&mut part, 100).unwrap(), part.len());
+    assert!(part == content[100..2_500_100]);
+    whole[1_500_000] ^= 1;
+    let part = &mut part[..100 * 16_384];
+    let error = open(whole).read_at(part, 16_384).unwrap_err().to_string();
+    assert!(error.contains("chunk 91"), "{error}");
+    assert!(part.iter().all(|byte| *byte == 0), "plaintext is left");
+}
+
+/// An object in memory. In its first long read, a thread waits for those of the others.
+struct Meeting {
+    bytes: Vec<u8>,
+    met: Barrier,
+    seen: Mutex<HashSet<ThreadId>>,
+}
+
+impl Blob for Meeting {
+    fn length(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    fn read_at(&self, buffer: &mut [u8], at: u64) -> Result<(), Fault> {
+        let is_first = || self.seen.lock().unwrap().insert(thread::current().id());
+        if buffer.len() > 100_000 && is_first() {
+            self.met.wait();
+        }
+        buffer.copy_from_slice(&self.bytes[at as usize..][..buffer.len()]);
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), Fault> {
+        Ok(())
     }
 }
 

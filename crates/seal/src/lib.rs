@@ -39,7 +39,7 @@ pub use prepare::{
     Prepared, bytes_to_know, bytes_to_prepare, check_key, geometry_of, geometry_of_age,
     is_authentic, may_be_ours, opens, opens_header, prepare_plain, prepare_sealed,
 };
-pub use processor::Alone;
+pub use processor::{Alone, Processor};
 pub use refusal::{Contradiction, Refusal, in_brackets, without_suffix};
 pub use segment::{
     SegmentError, Segments, chunks_in, collect, explain, iv_after, last_block, parts,
