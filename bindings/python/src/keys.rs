@@ -1,14 +1,11 @@
 //! Keys.
 
-use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use facade::keys::age::{self, FileHeaders, Identity, Recipient};
-use facade::keys::{
-    self, CobblestoneSuite, KeyError, KeyFormat, KeyMaterial, NoUnlock, Passphrase, Unlock,
-};
-use facade::sealed_trees::{Keychain, Wrap, audience};
-use facade::{Evener, Key, Refusal, SealedNames};
+use facade::keys::age::Identity;
+use facade::keys::{self, AgeKeys, CobblestoneSuite, KeyError, KeyFormat, KeyMaterial};
+use facade::sealed_trees::{Keychain, Wrap};
+use facade::{Evener, SealedNames};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
@@ -26,11 +23,7 @@ pub(crate) struct KeyRing {
 enum Content {
     Key(KeyMaterial),
     /// Age's own format has no key; these open its files.
-    Age {
-        recipients: Vec<Recipient>,
-        identities: Vec<Identity>,
-        passphrase: Option<Passphrase>,
-    },
+    Age(AgeKeys),
 }
 
 #[pymethods]
@@ -43,8 +36,7 @@ impl KeyRing {
         passphrase: Option<Secret>,
         identities: Option<AnyPath>,
     ) -> Result<KeyRing, Trouble> {
-        let opener = Opener::of(passphrase, identities)?;
-        let material = py.detach(|| keys::load(&path.0, &opener))?;
+        let material = py.detach(|| keys::load(&path.0, &unlocking(passphrase, identities)?))?;
         Ok(Content::Key(material).into())
     }
 
@@ -57,12 +49,9 @@ impl KeyRing {
 
     #[staticmethod]
     fn of_bytes(secret: &[u8]) -> Result<KeyRing, Trouble> {
-        let suite = CobblestoneSuite::ALL.into_iter().find(|s| s.key_length() == secret.len());
-        match (suite, Key::new(secret)) {
-            (Some(suite), Ok(key)) => {
-                Ok(Content::Key(KeyMaterial::Cobblestone { suite, key }).into())
-            }
-            _ => Err(Trouble::Usage(format!("a key has 16 or 32 bytes, not {}", secret.len()))),
+        match KeyMaterial::of_bytes(secret) {
+            Some(key) => Ok(Content::Key(key).into()),
+            None => Err(Trouble::Usage(format!("a key has 16 or 32 bytes, not {}", secret.len()))),
         }
     }
 
@@ -74,18 +63,19 @@ impl KeyRing {
         recipients: Option<Vec<String>>,
         passphrase: Option<Secret>,
     ) -> Result<KeyRing, Trouble> {
-        let Opener { passphrase, identities } = py.detach(|| Opener::of(passphrase, identity))?;
-        let recipients = match recipients {
+        let mut keys = py.detach(|| unlocking(passphrase, identity))?;
+        keys.recipients = match recipients {
             Some(lines) => {
                 lines.iter().map(|line| line.trim().parse()).collect::<Result<Vec<_>, _>>()?
             }
-            None if passphrase.is_some() => Vec::new(),
-            None => identities.iter().filter_map(Identity::recipient).collect(),
+            None if keys.passphrase.is_some() => Vec::new(),
+            None => keys.identities.iter().filter_map(Identity::recipient).collect(),
         };
+        let AgeKeys { recipients, identities, passphrase } = &keys;
         if recipients.is_empty() && identities.is_empty() && passphrase.is_none() {
             return Err(Trouble::usage("age takes an identity, recipients or a passphrase"));
         }
-        Ok(Content::Age { recipients, identities, passphrase }.into())
+        Ok(Content::Age(keys).into())
     }
 
     fn save(&self, py: Python<'_>, path: AnyPath) -> Result<(), Trouble> {
@@ -94,7 +84,7 @@ impl KeyRing {
                 py.detach(|| keys::create(&path.0, material.to_text().as_bytes()))?;
                 Ok(())
             }
-            Content::Age { .. } => Err(Trouble::usage("age's own files have no key to save")),
+            Content::Age(_) => Err(Trouble::usage("age's own files have no key to save")),
         }
     }
 
@@ -102,7 +92,7 @@ impl KeyRing {
     fn format(&self) -> &'static str {
         match &self.content {
             Content::Key(material) => material.format().name(),
-            Content::Age { .. } => "age",
+            Content::Age(_) => "age",
         }
     }
 
@@ -118,22 +108,13 @@ impl KeyRing {
 impl KeyRing {
     /// The keys, with the context that files are bound to.
     pub(crate) fn ring(&self, context: &[u8]) -> Result<facade::KeyRing, Trouble> {
-        let (recipients, identities, passphrase) = match &self.content {
-            Content::Key(material) => return Ok(material.key_ring(context)?),
-            Content::Age { .. } if !context.is_empty() => {
-                return Err(Trouble::usage("age's own files have no context"));
+        match &self.content {
+            Content::Key(material) => Ok(material.key_ring(context)?),
+            Content::Age(_) if !context.is_empty() => {
+                Err(Trouble::usage("age's own files have no context"))
             }
-            Content::Age { recipients, identities, passphrase } => {
-                (recipients, identities, passphrase)
-            }
-        };
-        let headers = FileHeaders::opened_by(identities.clone(), passphrase.clone());
-        let headers = match (recipients.is_empty(), passphrase) {
-            (false, _) => headers.for_recipients(recipients.clone())?,
-            (true, Some(passphrase)) => headers.for_passphrase(passphrase.clone())?,
-            (true, None) => headers,
-        };
-        Ok(facade::KeyRing::new(headers.recipe()))
+            Content::Age(keys) => Ok(keys.key_ring()?),
+        }
     }
 
     /// Evener with these keys and the default options.
@@ -149,15 +130,15 @@ impl KeyRing {
     pub(crate) fn names(&self) -> SealedNames {
         match self.content {
             Content::Key(_) => SealedNames::default(),
-            Content::Age { .. } => SealedNames::of_age(),
+            Content::Age(_) => SealedNames::of_age(),
         }
     }
 
     /// Opens sealed trees.
     pub(crate) fn keychain(&self) -> Result<Keychain, Trouble> {
-        let (keys, opener) = match &self.content {
+        let (keys, unlock) = match &self.content {
             Content::Key(KeyMaterial::Cobblestone { suite: CobblestoneSuite::Aes256Gcm, key }) => {
-                (vec![key.clone()], Opener { passphrase: None, identities: Vec::new() })
+                (vec![key.clone()], AgeKeys::default())
             }
             Content::Key(other) => {
                 return Err(Trouble::Usage(format!(
@@ -166,39 +147,29 @@ impl KeyRing {
                     other.format()
                 )));
             }
-            Content::Age { identities, passphrase, .. } => {
-                let (passphrase, identities) = (passphrase.clone(), identities.clone());
-                (Vec::new(), Opener { passphrase, identities })
-            }
+            Content::Age(keys) => (Vec::new(), keys.clone()),
         };
-        Ok(Keychain { keys, unlock: Arc::new(opener), ..Keychain::default() })
+        Ok(Keychain { keys, unlock: Arc::new(unlock), ..Keychain::default() })
     }
 
     /// Wraps the fresh key of a sealed tree's generation; `None` if the key itself seals.
     pub(crate) fn wrap(&self) -> Result<Option<Wrap>, Trouble> {
-        let Content::Age { recipients, passphrase, .. } = &self.content else { return Ok(None) };
-        let refused = |error: KeyError| Refusal::Other(error.to_string()).into();
-        let (recipients, passphrase) = (recipients.clone(), passphrase.clone());
-        Ok(Some(match passphrase {
-            _ if !recipients.is_empty() => {
-                Arc::new(move |text| age::wrap(text, &recipients).map_err(refused))
-            }
-            Some(passphrase) => {
-                Arc::new(move |text| age::wrap_with_passphrase(text, &passphrase).map_err(refused))
-            }
-            None => return Err(Trouble::usage("these identities have no recipient to seal for")),
-        }))
+        let Content::Age(keys) = &self.content else { return Ok(None) };
+        let wrap = keys.wrap();
+        Ok(Some(
+            wrap.ok_or_else(|| Trouble::usage("these identities have no recipient to seal for"))?,
+        ))
     }
 
     /// A word that stands for its recipients; `None` for a key.
     pub(crate) fn audience(&self) -> Option<String> {
-        let Content::Age { recipients, .. } = &self.content else { return None };
-        Some(audience(recipients))
+        let Content::Age(keys) = &self.content else { return None };
+        Some(keys.audience())
     }
 
     /// Returns whether a passphrase seals, which may be mistyped.
     pub(crate) fn is_passphrase(&self) -> bool {
-        matches!(&self.content, Content::Age { recipients, .. } if recipients.is_empty())
+        matches!(&self.content, Content::Age(keys) if keys.recipients.is_empty())
     }
 }
 
@@ -215,38 +186,13 @@ enum Secret {
     Bytes(Vec<u8>),
 }
 
-/// Opens key files with the caller's passphrase and identities.
-struct Opener {
-    passphrase: Option<Passphrase>,
-    identities: Vec<Identity>,
-}
-
-impl Opener {
-    fn of(passphrase: Option<Secret>, identities: Option<AnyPath>) -> Result<Opener, Trouble> {
-        let bytes = passphrase.map(|secret| {
-            zeroize::Zeroizing::new(match secret {
-                Secret::Text(text) => text.into_bytes(),
-                Secret::Bytes(bytes) => bytes,
-            })
-        });
-        let passphrase = bytes.map(|bytes| Passphrase::new(&bytes, "the caller")).transpose()?;
-        let mut opener = Opener { passphrase, identities: Vec::new() };
-        if let Some(identities) = identities {
-            opener.identities = Identity::read_file(&identities.0, &opener)?;
-        }
-        Ok(opener)
-    }
-}
-
-impl Unlock for Opener {
-    fn identities(&self) -> &[Identity] {
-        &self.identities
-    }
-
-    fn passphrase(&self, path: &Path) -> Result<Option<Passphrase>, KeyError> {
-        match &self.passphrase {
-            Some(passphrase) => Ok(Some(passphrase.clone())),
-            None => NoUnlock.passphrase(path),
-        }
-    }
+fn unlocking(passphrase: Option<Secret>, identities: Option<AnyPath>) -> Result<AgeKeys, KeyError> {
+    let passphrase = passphrase.map(|secret| {
+        zeroize::Zeroizing::new(match secret {
+            Secret::Text(text) => text.into_bytes(),
+            Secret::Bytes(bytes) => bytes,
+        })
+    });
+    let passphrase = passphrase.as_ref().map(|bytes| &bytes[..]);
+    AgeKeys::of(passphrase, identities.as_ref().map(|path| &*path.0))
 }

@@ -63,6 +63,7 @@
 #![forbid(unsafe_code)]
 
 mod aead;
+mod age_keys;
 mod builder;
 mod content;
 mod error;
@@ -124,6 +125,7 @@ pub mod format {
 
 /// Keys and key files.
 pub mod keys {
+    pub use crate::age_keys::AgeKeys;
     pub use evener_keys::{
         CobblestoneSuite, Exposed, Fingerprint, HkdfHash, KeyError, KeyFile, KeyFormat,
         KeyMaterial, MalformedKey, Naming, NewKeyFile, NoUnlock, Oddity, Passphrase, PipeHead,

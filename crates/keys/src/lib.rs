@@ -200,6 +200,13 @@ pub enum KeyMaterial {
 }
 
 impl KeyMaterial {
+    /// Takes a key for C2SP chunked encryption. Its length decides the suite; `None` unless it has 16
+    /// or 32 bytes.
+    pub fn of_bytes(key: &[u8]) -> Option<KeyMaterial> {
+        let suite = CobblestoneSuite::ALL.into_iter().find(|it| it.key_length() == key.len())?;
+        Some(KeyMaterial::Cobblestone { suite, key: Key::new(key).ok()? })
+    }
+
     /// Generates a key from the operating system's randomness.
     ///
     /// # Errors

@@ -3,13 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use facade::keys::age::{self, FileHeaders, Identity, Recipient};
-use facade::keys::{
-    self, CobblestoneSuite, KeyError, KeyFormat, KeyMaterial, NoUnlock, Passphrase,
-    UnknownKeyFormat, Unlock,
-};
-use facade::sealed_trees::{Keychain, Wrap, audience};
-use facade::{Key, KeyRing, Refusal, SealedNames};
+use facade::keys::{self, AgeKeys, CobblestoneSuite, KeyFormat, KeyMaterial, UnknownKeyFormat};
+use facade::sealed_trees::{Keychain, Wrap};
+use facade::{Key, KeyRing, SealedNames};
 
 use crate::status::{Status, Trouble};
 
@@ -20,11 +16,7 @@ pub struct FileKeyHandle(Content);
 enum Content {
     Key(KeyMaterial),
     /// age's own format has no key: these open its files.
-    Age {
-        recipients: Vec<Recipient>,
-        identities: Vec<Identity>,
-        passphrase: Option<Passphrase>,
-    },
+    Age(AgeKeys),
 }
 
 impl FileKeyHandle {
@@ -38,12 +30,9 @@ impl FileKeyHandle {
 
     /// A raw key; its length determines the variant of Cobblestone.
     pub(crate) fn copied(bytes: &[u8]) -> Result<FileKeyHandle, Trouble> {
-        let suite = CobblestoneSuite::ALL.into_iter().find(|s| s.key_length() == bytes.len());
-        match (suite, Key::new(bytes).ok()) {
-            (Some(suite), Some(key)) => {
-                Ok(FileKeyHandle(Content::Key(KeyMaterial::Cobblestone { suite, key })))
-            }
-            _ => Err(Trouble::new(
+        match KeyMaterial::of_bytes(bytes) {
+            Some(key) => Ok(FileKeyHandle(Content::Key(key))),
+            None => Err(Trouble::new(
                 Status::InvalidKey,
                 format!("a file key has 16 or 32 bytes, not {}", bytes.len()),
             )),
@@ -55,7 +44,7 @@ impl FileKeyHandle {
         passphrase: Option<&[u8]>,
         identities: Option<&Path>,
     ) -> Result<FileKeyHandle, Trouble> {
-        Ok(FileKeyHandle(Content::Key(keys::load(path, &Opener::of(passphrase, identities)?)?)))
+        Ok(FileKeyHandle(Content::Key(keys::load(path, &AgeKeys::of(passphrase, identities)?)?)))
     }
 
     pub(crate) fn of_age(
@@ -66,12 +55,12 @@ impl FileKeyHandle {
         let recipients = recipients.unwrap_or_default().lines().map(str::trim);
         let recipients = recipients.filter(|line| !line.is_empty()).map(str::parse);
         let recipients = recipients.collect::<Result<_, _>>()?;
-        let Opener { passphrase, identities } = Opener::of(passphrase, identities)?;
-        Ok(FileKeyHandle(Content::Age { recipients, identities, passphrase }))
+        let keys = AgeKeys::of(passphrase, identities)?;
+        Ok(FileKeyHandle(Content::Age(AgeKeys { recipients, ..keys })))
     }
 
     pub(crate) fn is_of_age(&self) -> bool {
-        matches!(self.0, Content::Age { .. })
+        matches!(self.0, Content::Age(_))
     }
 
     /// The usual names of its files.
@@ -88,22 +77,13 @@ impl FileKeyHandle {
     }
 
     pub(crate) fn key_ring(&self, context: &[u8]) -> Result<KeyRing, Trouble> {
-        let (recipients, identities, passphrase) = match &self.0 {
-            Content::Key(material) => return Ok(material.key_ring(context)?),
-            Content::Age { .. } if !context.is_empty() => {
-                return Err(Trouble::argument("age's own files have no context"));
+        match &self.0 {
+            Content::Key(material) => Ok(material.key_ring(context)?),
+            Content::Age(_) if !context.is_empty() => {
+                Err(Trouble::argument("age's own files have no context"))
             }
-            Content::Age { recipients, identities, passphrase } => {
-                (recipients, identities, passphrase)
-            }
-        };
-        let headers = FileHeaders::opened_by(identities.clone(), passphrase.clone());
-        let headers = match (recipients.is_empty(), passphrase) {
-            (false, _) => headers.for_recipients(recipients.clone())?,
-            (true, Some(passphrase)) => headers.for_passphrase(passphrase.clone())?,
-            (true, None) => headers,
-        };
-        Ok(KeyRing::new(headers.recipe()))
+            Content::Age(keys) => Ok(keys.key_ring()?),
+        }
     }
 }
 
@@ -112,7 +92,7 @@ impl FileKeyHandle {
     /// The key of a tree; `None` of what wraps and opens fresh ones.
     pub(crate) fn tree_key(&self) -> Result<Option<&Key>, Trouble> {
         match &self.0 {
-            Content::Age { .. } => Ok(None),
+            Content::Age(_) => Ok(None),
             Content::Key(KeyMaterial::Cobblestone { suite: CobblestoneSuite::Aes256Gcm, key }) => {
                 Ok(Some(key))
             }
@@ -129,83 +109,42 @@ impl FileKeyHandle {
 
     /// What opens a tree, also with the identities of `other`.
     pub(crate) fn keychain(&self, other: Option<&FileKeyHandle>) -> Result<Keychain, Trouble> {
-        let mut opener = Opener { passphrase: None, identities: Vec::new() };
+        let mut unlock = AgeKeys::default();
         for key in [Some(self), other].into_iter().flatten() {
-            if let Content::Age { identities, passphrase, .. } = &key.0 {
-                opener.identities.extend(identities.iter().cloned());
-                opener.passphrase = opener.passphrase.or_else(|| passphrase.clone());
+            if let Content::Age(keys) = &key.0 {
+                unlock.identities.extend(keys.identities.iter().cloned());
+                unlock.passphrase = unlock.passphrase.or_else(|| keys.passphrase.clone());
             }
         }
         let keys = self.tree_key()?.cloned().into_iter().collect();
-        Ok(Keychain { keys, unlock: Arc::new(opener), ..Keychain::default() })
+        Ok(Keychain { keys, unlock: Arc::new(unlock), ..Keychain::default() })
     }
 
     /// Wraps the fresh key of a generation for the recipients, or else with the passphrase; `None`
     /// of a key.
     pub(crate) fn wrap(&self) -> Result<Option<Wrap>, Trouble> {
-        let Content::Age { recipients, passphrase, .. } = &self.0 else { return Ok(None) };
-        let refused = |error: KeyError| Refusal::Other(error.to_string()).into();
-        let (recipients, passphrase) = (recipients.clone(), passphrase.clone());
-        Ok(Some(match passphrase {
-            _ if !recipients.is_empty() => {
-                Arc::new(move |text| age::wrap(text, &recipients).map_err(refused))
-            }
-            Some(passphrase) => {
-                Arc::new(move |text| age::wrap_with_passphrase(text, &passphrase).map_err(refused))
-            }
-            None => {
-                return Err(Trouble::argument(
-                    "no key that could seal the tree: give a key, recipients or a passphrase; \
-                     identities only open",
-                ));
-            }
-        }))
+        let Content::Age(keys) = &self.0 else { return Ok(None) };
+        Ok(Some(keys.wrap().ok_or_else(|| {
+            Trouble::argument(
+                "no key that could seal the tree: give a key, recipients or a passphrase; \
+                 identities only open",
+            )
+        })?))
     }
 
     /// A word that stands for its recipients; `None` for a key.
     pub(crate) fn audience(&self) -> Option<String> {
-        let Content::Age { recipients, .. } = &self.0 else { return None };
-        Some(audience(recipients))
+        let Content::Age(keys) = &self.0 else { return None };
+        Some(keys.audience())
     }
 
     pub(crate) fn has_recipients(&self) -> bool {
-        matches!(&self.0, Content::Age { recipients, .. } if !recipients.is_empty())
+        matches!(&self.0, Content::Age(keys) if !keys.recipients.is_empty())
     }
 
     /// Returns whether it wraps with a passphrase, and not for recipients.
     pub(crate) fn is_passphrase(&self) -> bool {
         self.is_of_age() && !self.has_recipients()
-    }
-}
-
-/// Opens key files with the caller's passphrase and identities.
-struct Opener {
-    passphrase: Option<Passphrase>,
-    identities: Vec<Identity>,
-}
-
-impl Opener {
-    fn of(passphrase: Option<&[u8]>, identities: Option<&Path>) -> Result<Opener, Trouble> {
-        let passphrase =
-            passphrase.map(|bytes| Passphrase::new(bytes, "the caller")).transpose()?;
-        let mut opener = Opener { passphrase, identities: Vec::new() };
-        if let Some(identities) = identities {
-            opener.identities = Identity::read_file(identities, &opener)?;
-        }
-        Ok(opener)
-    }
-}
-
-impl Unlock for Opener {
-    fn identities(&self) -> &[Identity] {
-        &self.identities
-    }
-
-    fn passphrase(&self, path: &Path) -> Result<Option<Passphrase>, keys::KeyError> {
-        match &self.passphrase {
-            Some(passphrase) => Ok(Some(passphrase.clone())),
-            None => NoUnlock.passphrase(path),
-        }
     }
 }
 
