@@ -1,9 +1,10 @@
 //! Operations on files and trees.
 
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use facade::{Control, Operation};
+use facade::{Control, Operation, StreamSource, StreamTarget};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -11,6 +12,7 @@ use crate::error::{Trouble, python_report};
 use crate::keys::KeyRing;
 use crate::options::Wishes;
 use crate::path::AnyPath;
+use crate::sys::Input;
 use crate::trees;
 use crate::watched::watched;
 
@@ -69,4 +71,40 @@ pub(crate) fn list_place(
         }
         Ok(listing.files.iter().filter_map(|file| serde_json::to_string(file).ok()).collect())
     })?
+}
+
+/// Encrypts buffers, one after another, into a file.
+#[pyfunction]
+pub(crate) fn seal_pieces(
+    py: Python<'_>,
+    pieces: Vec<Input>,
+    target: AnyPath,
+    keys: &KeyRing,
+    options: &Bound<'_, PyDict>,
+) -> Result<(), Trouble> {
+    let wishes = Wishes::of("save", options)?;
+    let control = Arc::new(Control::default());
+    let pieces: Vec<_> = pieces.iter().map(Input::bytes).collect();
+    watched(py, &control, None, || {
+        let source = StreamSource::Reader(Box::new(Pieces { current: &[], rest: pieces.iter() }));
+        let evener = wishes.evener(keys, &control)?;
+        evener.process_stream(Operation::Encrypt, source, StreamTarget::File(target.0))?;
+        Ok(())
+    })?
+}
+
+/// Reads buffers one after another.
+struct Pieces<'p> {
+    current: &'p [u8],
+    rest: std::slice::Iter<'p, &'p [u8]>,
+}
+
+impl Read for Pieces<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.current.is_empty() {
+            let Some(next) = self.rest.next() else { return Ok(0) };
+            self.current = next;
+        }
+        self.current.read(buffer)
+    }
 }

@@ -26,7 +26,7 @@ mod _evener {
     #[pymodule_export]
     use crate::buffers::{open_bytes, open_into, opened_size, seal_bytes, seal_into, sealed_size};
     #[pymodule_export]
-    use crate::files::{list_place, process};
+    use crate::files::{list_place, process, seal_pieces};
     #[pymodule_export]
     use crate::incremental::Incremental;
     #[pymodule_export]

@@ -113,6 +113,7 @@ impl Wishes {
             options.transfer.selection = selection.clone();
             options.transfer.resume = matches!(existing, Existing::Resume { .. });
             options.transfer.overwrite = self.overwrite || matches!(existing, Existing::Overwrite);
+            options.stream.overwrite = options.transfer.overwrite;
             options.tree.names = names;
             options.tree.selection = selection;
             options.tree.existing = existing;

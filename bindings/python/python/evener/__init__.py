@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING
+
 from ._errors import DamagedError, EvenerError, ExistsError, KeyError, MissingError
 from ._evener import (
     Aead,
@@ -16,6 +19,9 @@ from ._files import Options, Progress, decrypt, encrypt, list, verify
 from ._filesystem import filesystem
 from ._reader import EncryptedFile, open
 from ._report import Listed, Remark, Report
+
+if TYPE_CHECKING:
+    from . import safetensors as safetensors
 
 __all__ = [
     "Aead",
@@ -48,3 +54,11 @@ __all__ = [
 
 age = KeyRing.age
 generate = KeyRing.generate
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        # It imports NumPy, which is optional.
+        if name == "safetensors":
+            return importlib.import_module("evener.safetensors")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

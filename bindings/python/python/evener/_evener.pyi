@@ -68,6 +68,9 @@ def process(
     /,
 ) -> Report: ...
 def list_place(path: Path, keys: KeyRing, options: dict[str, Any], /) -> list[str]: ...
+def seal_pieces(
+    pieces: Sequence[Buffer], target: Path, keys: KeyRing, options: dict[str, Any], /
+) -> None: ...
 def sealed_size(length: int, *, keys: KeyRing) -> int:
     """The sealed length of `length` bytes; with age, the most that it can be."""
 
