@@ -34,7 +34,8 @@ test:
 # A million random messages through every kernel, against OpenSSL and against the standard, and
 # two hundred thousand batches through the GPU's. A hundred thousand damaged files of age, and two
 # thousand that are exchanged with other programs. Runs that seal or care for a tree, each killed 500
-# times, and 200 rounds of two writers. PyTorch's checkpoints. And the demo, as a new machine builds it.
+# times, and 200 rounds of two writers. The Python package as users install it, and PyTorch's checkpoints.
+# And the demo, as a new machine builds it.
 test-nightly: needs
 	EVENER_LANES_MESSAGES=1000000 cargo test --locked --release -p evener-lanes --tests
 	EVENER_LANES_MESSAGES=1000000 cargo test --locked --release -p evener-engines --lib lanes::
@@ -47,6 +48,7 @@ test-nightly: needs
 	tests/nightly/age-exchanges
 	tests/check-python
 	tests/nightly/python-torch
+	tests/nightly/wheels
 	tests/check-demo --cold
 
 # Everything on the boards' processors, under emulation.
