@@ -3,8 +3,8 @@
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
-use std::sync::{Mutex, MutexGuard};
-use std::thread;
+use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::{process, thread};
 
 use super::sys::{Helper, Work, run_with};
 use evener_core::IgnorePoison;
@@ -29,6 +29,8 @@ pub struct Pool {
 
 #[derive(Default)]
 struct Helpers {
+    /// The process whose threads they are.
+    process: u32,
     idle: Vec<Helper>,
     /// The number of helpers, idle or at work.
     started: usize,
@@ -67,9 +69,15 @@ impl Pool {
         if wanted == 0 {
             return Vec::new();
         }
-        let mut helpers = self.helpers();
-        if helpers.idle.first().is_some_and(|helper| !helper.is_here()) {
-            *helpers = Helpers::default();
+        let mut helpers = match self.helpers.try_lock() {
+            Ok(helpers) => helpers,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            // In a forked process, it may stay locked for ever.
+            Err(TryLockError::WouldBlock) => return Vec::new(),
+        };
+        let process = process::id();
+        if helpers.process != process {
+            *helpers = Helpers { process, ..Helpers::default() };
         }
         while helpers.idle.len() < wanted && helpers.started < self.threads.get() - 1 {
             // Fewer threads can do the work as well.
@@ -101,7 +109,9 @@ struct Called<'pool> {
 
 impl Drop for Called<'_> {
     fn drop(&mut self) {
-        self.pool.helpers().idle.append(&mut self.helpers);
+        if !self.helpers.is_empty() {
+            self.pool.helpers().idle.append(&mut self.helpers);
+        }
     }
 }
 

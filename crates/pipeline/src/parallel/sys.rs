@@ -60,7 +60,7 @@ impl Helper {
     }
 
     /// Returns whether this process has the helper's thread.
-    pub(super) fn is_here(&self) -> bool {
+    fn is_here(&self) -> bool {
         self.process == process::id()
     }
 }
