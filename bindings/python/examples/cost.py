@@ -70,10 +70,12 @@ def many(messages: list[bytes]) -> tuple[Call, Call, Call]:
     offsets = np.arange(len(messages) + 1, dtype=np.int64) * len(messages[0])
     out = bytearray(len(data) + aead.overhead * len(messages))
 
-    def theirs() -> None:
+    def theirs() -> list[bytes]:
+        sealed = []
         for message in messages:
             nonce = os.urandom(12)
-            nonce + pyca.encrypt(nonce, message, None)
+            sealed.append(nonce + pyca.encrypt(nonce, message, None))
+        return sealed
 
     return (
         theirs,

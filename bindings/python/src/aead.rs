@@ -241,8 +241,9 @@ impl Aead {
     }
 }
 
-/// The number of messages that are sealed at once: the descriptions of all would fill a cache.
-const AT_ONCE: usize = 1024;
+/// The number of messages that are sealed at once: enough for several threads, and no more, since the
+/// descriptions of many fill a cache.
+const AT_ONCE: usize = 8192;
 
 /// The ends of messages in one buffer: the first byte of each, and the end of the last.
 struct Offsets(Vec<usize>);

@@ -61,6 +61,11 @@ impl Evener {
         self
     }
 
+    /// The options of its operations.
+    pub fn options(&self) -> &Options {
+        &self.settings.options
+    }
+
     /// The keys.
     pub fn key_ring(&self) -> &KeyRing {
         &self.keys
