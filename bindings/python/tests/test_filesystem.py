@@ -92,6 +92,18 @@ def test_names_and_sizes(fs: EvenerFileSystem) -> None:
     ]
 
 
+def test_the_root_is_no_file(tmp_path: Path) -> None:
+    fs = evener.filesystem(tmp_path / "lake", keys=KEY, auto_mkdir=True)
+    fs.pipe_file("one", CONTENT)
+    beside = tmp_path / "lake.enc"
+    beside.write_bytes(evener.seal_bytes(b"another lake", keys=KEY))
+    assert fs.isdir("") and fs.exists("/") and fs.ls("", detail=False) == ["one"]
+    for change in (fs.rm_file, fs.cat_file, lambda path: fs.pipe_file(path, b""), fs.open):
+        with pytest.raises(IsADirectoryError):
+            change("")
+    assert evener.open_bytes(beside.read_bytes(), keys=KEY) == b"another lake"
+
+
 def test_what_is_not_encrypted_is_not_shown(fs: EvenerFileSystem) -> None:
     fs.pipe_file("deep/one", b"1")
     inner = fs._inner("deep")

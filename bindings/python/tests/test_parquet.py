@@ -52,4 +52,6 @@ def test_a_wrapped_key_is_bound_to_the_name_of_its_master_key() -> None:
     assert secret not in base64.b64decode(wrapped)
     with pytest.raises(evener.DamagedError):
         client.unwrap_key(wrapped, "two")
+    with pytest.raises(evener.DamagedError):
+        client.unwrap_key(wrapped[:-1] + b"*", "one")
     assert "KeyRing" not in repr(client)

@@ -85,15 +85,15 @@ def seal_into(data: Buffer, out: Buffer, *, keys: KeyRing, context: bytes | None
     """As `seal_bytes`, into a buffer of at least `sealed_size` bytes. Returns the length.
 
     It saves the allocation of an object, which can take longer than encryption. `out` may begin
-    where `data` does: the data is then sealed in place, some of it at a time. Any other overlap is
-    refused.
+    where `data` does; the data is then sealed in place. Any other overlap is refused.
     """
 
 def open_into(sealed: Buffer, out: Buffer, *, keys: KeyRing, context: bytes | None = None) -> int:
     """As `open_bytes`, into a buffer. A buffer as long as `sealed` is always long enough.
 
     Returns the length. If the file is not authentic, none of it is left in the buffer. `out` may
-    begin where `sealed` does and not end before it.
+    begin where `sealed` does if it is at least as long; the file is then lost if the call fails or
+    is interrupted, unless no key fits.
     """
 
 @final

@@ -19,7 +19,7 @@ class SealedTree(Keyed):
     def __init__(
         self, *, tree: Path, keys: KeyRing | Path | None = None, **options: Unpack[Selecting]
     ) -> None:
-        """Lists the tree."""
+        """Lists the tree once. If it may be updated meanwhile, give a `generation`."""
         super().__init__(keys)
         self._tree = tree
         options["sealed"] = True

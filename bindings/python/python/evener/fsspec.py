@@ -33,10 +33,11 @@ __all__ = ["EvenerFileSystem", "OpenedFile"]
 class EvenerFileSystem(Keyed):
     """The content of the encrypted files in another file system.
 
-    The files are those of `evener.encrypt`: it reads what this class has written, and the other way
-    round. Names are not encrypted. Sizes are those of the content, and follow from the files'.
+    The files are those of `evener.encrypt`: this class reads them, and `evener.decrypt` reads the
+    files that this class has written. Names are not encrypted. Sizes are those of the content,
+    computed from the lengths of the files.
 
-    A file gets its name when it is closed, and not if the `with` block raised an exception.
+    A file gets its name when it is closed, unless its `with` block raised an exception.
 
     With the path of a key file as `keys`, it can be pickled and converted to JSON; neither has the
     key in it. With a `KeyRing`, it refuses both.
@@ -103,6 +104,8 @@ class EvenerFileSystem(Keyed):
 
     def _sealed(self, path: str) -> str:
         """The path of a file in the other file system."""
+        if not self._own(path).strip("/"):
+            raise IsADirectoryError(path)
         return self._inner(path) + self.suffix
 
     def _shown_name(self, inner: str) -> str:
@@ -125,7 +128,7 @@ class EvenerFileSystem(Keyed):
     def info(self, path: str, **kwargs: Any) -> Info:
         try:
             entry = self.fs.info(self._sealed(path), **kwargs)
-        except (FileNotFoundError, NotADirectoryError):
+        except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
             entry = None
         if entry is None or entry["type"] == "directory":
             entry = self.fs.info(self._inner(path), **kwargs)
@@ -245,7 +248,7 @@ class EvenerFileSystem(Keyed):
             mode = mode.replace("t", "") + "b"
             return Text(self.open(path, mode, compression=compression, **kwargs), **text)
         if compression is not None and mode != "rb":
-            raise ValueError("compress what you write to the file, and not with `compression`")
+            raise ValueError("compress what you write to the file instead of passing `compression`")
         return super().open(path, mode, compression=compression, **kwargs)
 
     def _open(

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 
 import pyarrow.parquet.encryption
 
-from ._errors import KeyError
+from ._errors import DamagedError, KeyError
 from ._evener import KeyRing, open_bytes, seal_bytes
 
 __all__ = ["KmsClient"]
 
 
 class KmsClient(pyarrow.parquet.encryption.KmsClient):  # type: ignore[misc]
-    """Wraps the keys of Parquet files with the master keys that have their names.
+    """Wraps the keys of Parquet files with named master keys.
 
     A wrapped key is bound to the name of its master key, and opens under no other.
     """
@@ -31,7 +31,11 @@ class KmsClient(pyarrow.parquet.encryption.KmsClient):  # type: ignore[misc]
     def unwrap_key(self, wrapped_key: bytes | str, master_key_identifier: str) -> bytes:
         """Opens a result of `wrap_key`, or raises a `DamagedError`."""
         keys, context = self._master(master_key_identifier)
-        return open_bytes(base64.b64decode(wrapped_key), keys=keys, context=context)
+        try:
+            sealed = base64.b64decode(wrapped_key, validate=True)
+        except ValueError:
+            raise DamagedError("the wrapped key is not in base64") from None
+        return open_bytes(sealed, keys=keys, context=context)
 
     def _master(self, name: str) -> tuple[KeyRing, bytes]:
         if name not in self._masters:
