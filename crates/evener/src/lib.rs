@@ -141,8 +141,7 @@ pub mod program {
     pub use evener_keys::{check_secret_file, plain_text};
     pub use evener_pipeline::hurry;
     pub use evener_place::{
-        ReadAhead, SharedTarget, commands_terminals, has_files, refuse_planted, replace_head,
-        takes_a_stream,
+        SharedTarget, commands_terminals, has_files, refuse_planted, replace_head, takes_a_stream,
     };
 
     pub use crate::profile::{check_profile, keep_profile};

@@ -52,7 +52,6 @@ pub use options::{
 #[doc(hidden)]
 pub use options::{ForProgram, SharedTarget};
 #[doc(hidden)]
-pub use place::ReadAhead;
 pub use place::{
     Abilities, Blob, Content, Draft, Entry, Kind, Local, Memory, Metadata, NewObject, Origin,
     ReadAhead, Stamp, Store, Tree, Version, transfer,

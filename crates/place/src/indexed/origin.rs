@@ -17,7 +17,7 @@ use super::reader::OF_INDEX;
 use super::snapshot::{Damage, Line, Snapshot};
 use super::wanted::Wanted;
 use crate::FileError;
-use crate::place::{Abilities, Blob, Entry, Kind, Metadata, Origin, time};
+use crate::place::{Abilities, Blob, Entry, Kind, Metadata, Origin, ReadAhead, time};
 use crate::{Fault, Name};
 
 /// A generation of a sealed tree.
@@ -109,7 +109,7 @@ impl Sealed<'_> {
     /// the last read if it is not the one that its entry names.
     pub(super) fn open_in_order(&self, name: &Name) -> Result<SealedBlob, Fault> {
         let (blob, _) = self.open_part(name, &mut [])?;
-        Ok(blob.read_ahead(self.snapshot, MOST_AHEAD).read_in_order())
+        Ok(blob.read_ahead(self.snapshot, ReadAhead::MOST).read_in_order())
     }
 }
 
@@ -277,9 +277,6 @@ pub(super) fn entry(path: PathBuf, entry: index::Entry) -> (Entry, Option<Conten
     found.length = content.map(|content| content.length);
     (found, content)
 }
-
-/// The most bytes to read ahead of a file that is read alone.
-const MOST_AHEAD: usize = 8 << 20;
 
 /// The fault of a damaged part of an index.
 pub(super) fn fault_of(damage: &Damage) -> Fault {

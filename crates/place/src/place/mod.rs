@@ -8,7 +8,6 @@
 //! All calls block, move whole segments and may come from any thread. A place whose calls take long
 //! says by [`Abilities::requests`] how many it takes at once; each then has a thread.
 
-mod ahead;
 mod complete;
 mod each;
 mod entry;
@@ -20,7 +19,6 @@ mod read_ahead;
 mod structure;
 mod transfer;
 
-pub use ahead::ReadAhead;
 pub(crate) use each::{MOST_REPEATS, may_repeat};
 pub(crate) use entry::time;
 pub use entry::{Entry, Kind, Metadata, NewObject, Stamp, Version};

@@ -132,7 +132,8 @@ impl<'a> Old<'a> {
         let (mut file, _) = self.place.open(name, &mut [])?;
         let version = file.version();
         if self.place.store().tree().is_none() {
-            file = Box::new(ReadAhead::of(file));
+            // Each worker has a file open.
+            file = Box::new(ReadAhead::of(file, 1 << 20));
         }
         let file = Arc::new(Content { file, head: self.options.heads.old });
         let shared = || Box::new(Shared(file.clone()));
