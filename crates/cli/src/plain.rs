@@ -307,7 +307,7 @@ impl Rekeying {
     }
 }
 
-const OF_AGE: &str = "the header of an age file in an object store does not change: decrypt it, and encrypt it \
-     again";
+const OF_AGE: &str = "Evener can't change the header of an age file in an object store: decrypt \
+     the file, and encrypt it again";
 
 const COPIED_AT_ONCE: usize = 1 << 20;

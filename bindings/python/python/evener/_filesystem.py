@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 def filesystem(
     place: Any, *, keys: KeyRing | Path, suffix: str = ".enc", sealed: bool = False, **options: Any
 ) -> Keyed:
-    """Returns a file system for fsspec with the content of encrypted files.
+    """Returns an fsspec file system that shows the content of encrypted files.
 
-    `place` is the URL or path of a directory, such as `s3://lake` or `memory://`, below which all
-    paths are; `options` are those of its own file system. Or it is a file system of fsspec, which
-    keeps its paths.
+    `place` is the URL or path of a directory, such as `s3://lake` or `memory://`. All paths are
+    relative to it, and `options` go to the file system that the URL names. `place` may also be an
+    fsspec file system; its paths then stay as they are.
 
     With `sealed`, `place` is the directory of a sealed tree, which can only be read, and `options`
     are those of `evener.list`.
 
-    It takes the package `fsspec`, as in `pip install evener[fsspec]`.
+    Needs the package `fsspec`.
     """
     import fsspec
     from fsspec.implementations.local import LocalFileSystem

@@ -1,4 +1,4 @@
-"""What the file systems for fsspec have in common."""
+"""The common base of the file systems for fsspec."""
 
 from __future__ import annotations
 

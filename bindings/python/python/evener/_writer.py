@@ -41,7 +41,7 @@ class Sink(Protocol):
 class EncryptedWriter(io.RawIOBase):
     """Encrypts what is written to it, on all cores. `close` completes the file.
 
-    Nothing is left if the `with` block raised an exception, or if nobody has closed the file.
+    Nothing is left after an exception in the `with` block, or if the file is never closed.
     """
 
     mode = "wb"

@@ -48,13 +48,13 @@ def load_numpy(path: Path, *, keys: KeyRing) -> dict[str, Array]:
 
 
 def load(path: Path, *, keys: KeyRing, device: Any = "cpu") -> dict[str, Any]:
-    """Loads the tensors of a file as PyTorch's, like `load_numpy`, and moves them to a device."""
+    """Loads the tensors of a file as PyTorch tensors on a device, otherwise like `load_numpy`."""
     import torch  # type: ignore[import-not-found, unused-ignore]
 
     def made(tensor: Tensor, data: Array) -> Any:
         kind = getattr(torch, _TYPES[tensor.dtype].torch, None)
         if kind is None:
-            raise MalformedError(f"PyTorch has no type for the {tensor}")
+            raise MalformedError(f"PyTorch has no type for {tensor}")
         return torch.from_numpy(data).view(kind).reshape(tensor.shape).to(device)
 
     return {tensor.name: made(tensor, data) for tensor, data in _load(path, keys)}
@@ -156,15 +156,15 @@ def _header(file: EncryptedFile) -> tuple[int, list[Tensor]]:
         header = json.loads(text.decode(), object_pairs_hook=_without_twins)
         metadata = header.pop("__metadata__", {})
         if any(type(it) is not str for it in metadata.values()):
-            raise ValueError("metadata that is no text")
+            raise ValueError("its metadata must be strings")
         tensors = [_tensor(name, **entry) for name, entry in header.items()]
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise MalformedError(f"the header is not that of safetensors: {error}") from error
+        raise MalformedError(f"the header is not valid safetensors: {error}") from error
     tensors.sort(key=lambda tensor: (tensor.begin, tensor.end))
     end = 0
     for tensor in tensors:
         if tensor.begin != end:
-            raise MalformedError(f"the bytes before the {tensor} overlap or have a gap")
+            raise MalformedError(f"there is a gap or an overlap before the tensor {tensor.name!r}")
         end = tensor.end
     if end != file.size - 8 - length:
         raise MalformedError(f"the tensors have {end} bytes, the file {file.size - 8 - length}")
@@ -174,7 +174,7 @@ def _header(file: EncryptedFile) -> tuple[int, list[Tensor]]:
 def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     entries = dict(pairs)
     if len(entries) != len(pairs):
-        raise ValueError("it has a name twice")
+        raise ValueError("a name occurs twice")
     return entries
 
 
@@ -199,7 +199,7 @@ def _numpy_type(tensor: Tensor) -> np.dtype[Any]:
         return np.dtype(name)
     except TypeError:
         raise MalformedError(
-            f"NumPy has no type for the {tensor}; install ml_dtypes, or use `load`"
+            f"NumPy has no type for {tensor}; install ml_dtypes, or use `load`"
         ) from None
 
 

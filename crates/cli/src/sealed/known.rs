@@ -95,7 +95,7 @@ fn seen_above(stores: &Stores, address: &Address) -> Result<Vec<Address>, Troubl
     Ok(trees)
 }
 
-/// Options with what this user knows of a sealed tree. What takes its place is told aloud.
+/// Options with this user's notes of a sealed tree. A warning names a tree accepted in its place.
 /// `accepts` is --allow-rollback.
 pub(crate) fn state_of(
     stores: &Stores,
@@ -108,9 +108,9 @@ pub(crate) fn state_of(
     }
 }
 
-/// The same for an address. What an earlier version knows of the tree, which named servers otherwise
-/// or not at all, is taken over. Returns true as well if it was accepted that this is of another
-/// tree.
+/// The same for an address. Adopts the notes of earlier versions, which spelled the server
+/// differently or left it out. Also returns true if --allow-rollback accepted that they are of
+/// another tree.
 fn state_in(
     stores: &Stores,
     address: &Address,

@@ -252,8 +252,8 @@ impl Reading<'_> {
     }
 }
 
-/// Finds what opens a tree, of which --allow-rollback may be accepted; also returns a key that stands
-/// for it, and warnings.
+/// Finds the keys of a tree; also returns a key that stands for it, and warnings. `accepts` is
+/// --allow-rollback.
 pub(crate) fn open(
     keys: &OpeningKeys,
     stores: &Stores,
