@@ -25,7 +25,9 @@ impl Writer<'_> {
         let mut index = index?;
         let was = base.claim.as_ref().map(|(claim, _)| claim.number);
         let is_first_signed = signing.is_some() && base.signers.is_empty();
-        if let (Some(was), true, false) = (was, index.is_same, is_first_signed) {
+        // Readers refuse a file that is no root until a root passes over it.
+        let is_newest = base.skipped.is_empty() && !is_first_signed;
+        if let (Some(was), true, true) = (was, index.is_same, is_newest) {
             self.keep_same(index.state.take(), &base, own)?;
             return Ok(Some((was, false)));
         }
