@@ -66,6 +66,8 @@ fn words(error: &Error) -> String {
                 _ => format!("the store gives no reason{status}"),
             }
         }
+        _ if error.message().contains("got too little data") => TOO_SHORT.to_owned(),
+        _ if error.message().contains("got too much data") => TOO_LONG.to_owned(),
         _ => told.unwrap_or_else(|| {
             let causes = causes(error).map(|cause| format!(": {cause}"));
             error.message().to_owned() + &causes.collect::<String>()
@@ -102,6 +104,9 @@ fn told_by_store(message: &str) -> Option<String> {
         (text, code) => text.or(code).map(str::to_owned),
     }
 }
+
+const TOO_SHORT: &str = "the store sent fewer bytes than it announced or was asked for";
+const TOO_LONG: &str = "the store sent more bytes than it announced";
 
 const NO_CREDENTIALS: &str =
     "no credentials were found for the store: neither the environment nor a profile has any";
@@ -143,6 +148,8 @@ mod tests {
         let away = Error::new(ErrorKind::Unexpected, "");
         let away = away.with_context("response", "Parts { status: 307, version: HTTP/1.1 }");
         assert_eq!(text(&away), format!("{REDIRECTS} (status 307)"));
+        assert_eq!(told("reader got too little data"), TOO_SHORT);
+        assert_eq!(told("http response got too much data, expect: 1, actual: 2"), TOO_LONG);
         assert_eq!(told("a\n<b>\u{1b}[2J"), "a <b>\\u{1b}[2J");
         assert_eq!(told(&"x".repeat(1000)).len(), LONGEST);
     }

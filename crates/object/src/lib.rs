@@ -13,6 +13,7 @@
 mod address;
 mod ahead;
 mod amazon;
+mod answer;
 mod bandwidth;
 mod blob;
 mod credentials;

@@ -1,6 +1,7 @@
 //! Looks at pages of S3's listings before OpenDAL reads them: some would make it ask forever, or
 //! panic.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytes::Buf;
@@ -75,6 +76,10 @@ impl Pages {
         {
             return Some(NOT_ASKED);
         }
+        let mut keys = HashSet::new();
+        if !page.contents.iter().all(|it| keys.insert(&it.key)) {
+            return Some(TWICE);
+        }
         let next = &page.next_continuation_token;
         let is_empty = page.contents.is_empty() && page.common_prefixes.is_empty();
         let goes_on = page.is_truncated.unwrap_or(!next.is_empty() || !is_empty);
@@ -100,6 +105,7 @@ const LONGEST: usize = 8 << 10;
 
 const NO_LISTING: &str = "the store's answer is no list of objects";
 const NOT_ASKED: &str = "the store lists objects that were not asked for, or with endless names";
+const TWICE: &str = "the store lists an object twice";
 pub(crate) const NO_NEXT: &str = "the store's list neither ends nor goes on";
 
 #[cfg(test)]
@@ -165,6 +171,13 @@ mod tests {
             ));
             assert_fault("", &page, Some(NOT_ASKED));
         }
+    }
+
+    #[test]
+    fn doubled_objects_are_refused() {
+        let object = "<Contents><Key>a b/c</Key></Contents>";
+        let page = page(&format!("<IsTruncated>false</IsTruncated>{object}{object}"));
+        assert_fault("", &page, Some(TWICE));
     }
 
     #[test]

@@ -90,5 +90,5 @@ pub(crate) fn token() -> Result<String, Fault> {
 }
 
 const IGNORED: &str = "the store ignores conditions: it replaced an object that was to be created \
-     only if there was none, so writers would replace each other's objects; --overwrite says that \
-     this is acceptable";
+     only if there was none, so writers would replace each other's objects; --overwrite accepts this \
+     for plain files, but not for wrapped keys and sealed trees";

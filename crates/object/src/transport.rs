@@ -17,6 +17,7 @@ use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use opendal::{Buffer, Error, ErrorKind, HttpBody, HttpTransport, Result};
 use tokio::time::{sleep, timeout};
 
+use crate::answer;
 use crate::host::Host;
 use crate::operator::Settings;
 use crate::page::Pages;
@@ -62,7 +63,8 @@ impl Patient {
     async fn attempt(&self, host: &Host, request: Request<Buffer>) -> Result<Response<HttpBody>> {
         // The range of an object may be long; everything else is read at once, and repeated whole.
         let is_read = request.method() == Method::GET && request.headers().contains_key(RANGE);
-        let (is_get, uri) = (request.method() == Method::GET, request.uri().clone());
+        let (method, uri) = (request.method().clone(), request.uri().clone());
+        let range = request.headers().get(RANGE).cloned();
         let place = host.window.enter().await;
         let answer = match is_read {
             true => self.race(host, request).await,
@@ -75,6 +77,7 @@ impl Patient {
             _ => place.was_answered(),
         }
         if is_read && parts.status.is_success() {
+            answer::check_range(range.as_ref(), &parts)?;
             let silence = self.silence.clone();
             let watch = move |bytes: &Result<Buffer>| match bytes {
                 Ok(_) => place.stay(),
@@ -83,10 +86,15 @@ impl Patient {
             let body = body.map_inner(|bytes| Box::new(bytes.inspect(watch)));
             return Ok(Response::from_parts(parts, body));
         }
-        let most = if is_get && parts.status.is_success() { MOST_LISTED } else { MOST_TOLD };
+        let most = if method == Method::GET && parts.status.is_success() {
+            MOST_LISTED
+        } else {
+            MOST_TOLD
+        };
         let whole = at_most(most, body).to_buffer().await?;
         if parts.status.is_success() {
             self.pages.check(&uri, &whole)?;
+            answer::check_completion(&method, &uri, &whole)?;
         }
         let length = whole.len() as u64;
         let body = HttpBody::new(stream::iter([Ok(whole)]), Some(length));

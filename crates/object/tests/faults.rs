@@ -95,7 +95,8 @@ fn a_page_of_html_makes_no_object() {
     let report = perform(Operation::Encrypt, &objects(), Some(&place), &options);
     assert_eq!((report.files, report.failures.len()), (5, 1), "{:?}", report.failures);
     let told = report.failures[0].error.to_string();
-    assert!(told.contains("its answer has no ETag"), "{told}");
+    assert!(told.contains("is not that of an object store"), "{told}");
+    assert_eq!(server.open_uploads(), 0);
 }
 
 #[test]
