@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 
 use evener::keys::{KeyError, KeyFile};
 use evener::place::{
-    Abilities, Blob, Draft, Entry, Fault, Local, Name, NewObject, Origin, ReadAhead, Store, Tree,
+    Abilities, Blob, Draft, Entry, Fault, Local, MOST_LISTED, Name, NewObject, Origin, ReadAhead,
+    Store, Tree,
 };
 use evener::{Evener, Failure, FileError, Operation, OperationError, Report, is_wrapped_key_name};
 use evener_core::IgnorePoison;
@@ -145,7 +146,7 @@ impl Stores {
         tree: &Address,
     ) -> Result<Option<(String, Vec<u8>)>, Trouble> {
         let (objects, fail) = (self.open_source(tree)?, |fault| at(tree, fault));
-        let keys = objects.list(&Name::found("keys".into())).map_err(fail)?;
+        let keys = objects.list_at_most(&Name::found("keys".into()), MOST_LISTED).map_err(fail)?;
         let Some(newest) = keys.into_iter().max_by_key(|entry| entry.metadata.modified) else {
             return Ok(None);
         };
@@ -278,9 +279,12 @@ fn read_wrapped(objects: &Objects, name: &Name, path: &Path) -> Result<Vec<u8>, 
         let cause = io::Error::other(fault.to_string());
         KeyError::Io { action: "read", path: path.to_owned(), cause }
     };
-    let (blob, _) = objects.open(name, &mut []).map_err(failed)?;
-    let mut bytes = vec![0; blob.length().min(LONGEST_KEY) as usize];
-    blob.read_at(&mut bytes, 0).map_err(failed)?;
+    let mut bytes = vec![0; USUAL_KEY];
+    let (blob, read) = objects.open(name, &mut bytes).map_err(failed)?;
+    bytes.resize(blob.length().min(LONGEST_KEY) as usize, 0);
+    if let Some(rest) = bytes.get_mut(read..).filter(|rest| !rest.is_empty()) {
+        blob.read_at(rest, read as u64).map_err(failed)?;
+    }
     Ok(bytes)
 }
 
@@ -415,6 +419,10 @@ impl Origin for AnyPlace {
         self.as_origin().list(directory)
     }
 
+    fn list_at_most(&self, directory: &Name, most: usize) -> Result<Vec<Entry>, Fault> {
+        self.as_origin().list_at_most(directory, most)
+    }
+
     fn open(&self, name: &Name, first: &mut [u8]) -> Result<(Box<dyn Blob>, usize), Fault> {
         self.as_origin().open(name, first)
     }
@@ -473,6 +481,9 @@ impl Store for AnyPlace {
         self.as_store().label()
     }
 }
+
+/// The bytes of most wrapped keys, which are read with the request that opens one.
+const USUAL_KEY: usize = 4 << 10;
 
 /// More than a wrapped key may have.
 pub(crate) const LONGEST_KEY: u64 = (1 << 20) + 1;

@@ -108,8 +108,8 @@ pub use evener_pipeline::{Courtesy, PolicyName, UnknownPolicy, claim_process};
 /// Places: where objects lie, and how to add one.
 pub mod place {
     pub use evener_place::{
-        Abilities, Blob, Content, Draft, Entry, Fault, Kind, Local, Memory, Metadata, Name,
-        NewObject, Origin, ReadAhead, Stamp, Store, Tree, Version,
+        Abilities, Blob, Content, Draft, Entry, Fault, Kind, Local, MOST_LISTED, Memory, Metadata,
+        Name, NewObject, Origin, ReadAhead, Stamp, Store, Tree, Version,
     };
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use evener_place::{Entry, Kind, Metadata};
+use evener_place::{Entry, Kind, Metadata, too_many};
 use evener_seal::{Fault, Name};
 use futures_util::TryStreamExt;
 use opendal::Lister;
@@ -60,27 +60,46 @@ impl Iterator for Walk<'_> {
     }
 }
 
-/// The entries directly in a directory.
-pub(crate) fn list(objects: &Objects, directory: &Name) -> Result<Vec<Entry>, Fault> {
+/// The entries directly in a directory, which are at most so many.
+pub(crate) fn list(objects: &Objects, directory: &Name, most: usize) -> Result<Vec<Entry>, Fault> {
     let key = match objects.key(directory)? {
         "/" => "/".to_owned(),
         key => format!("{key}/"),
     };
-    let failed = |error: opendal::Error| fault(&error, directory);
-    let lister = lister(objects, &key, false)?;
-    let found: Vec<_> = objects.wait(lister.try_collect()).map_err(failed)?;
-    let within = found.iter().filter(|found| found.path() != key);
-    within.filter_map(|found| entry(found).transpose()).collect()
+    collect(objects, &key, directory, most, |found| match found.path() == key {
+        true => Ok(None),
+        false => entry(found),
+    })
 }
 
-/// Lists the objects directly below the prefix whose names begin with a text.
-pub(crate) fn beginning_with(objects: &Objects, text: &str) -> Result<Vec<Entry>, Fault> {
-    let failed = |error: opendal::Error| fault(&error, &Name::root());
-    let lister = lister(objects, text, false)?;
-    let found: Vec<_> = objects.wait(lister.try_collect()).map_err(failed)?;
-    let entries = found.iter().filter_map(|found| entry(found).transpose());
-    let is_object = |entry: &Entry| entry.kind == Kind::Object;
-    entries.filter(|it| it.as_ref().map_or(true, is_object)).collect()
+/// Lists the objects whose names begin with a text, without those in directories below it.
+pub(crate) fn beginning_with(
+    objects: &Objects,
+    text: &str,
+    most: usize,
+) -> Result<Vec<Entry>, Fault> {
+    collect(objects, text, &Name::root(), most, |found| {
+        Ok(entry(found)?.filter(|entry| entry.kind == Kind::Object))
+    })
+}
+
+/// Lists at most so many entries, of which some are left out.
+fn collect(
+    objects: &Objects,
+    key: &str,
+    directory: &Name,
+    most: usize,
+    entry: impl Fn(&opendal::Entry) -> Result<Option<Entry>, Fault>,
+) -> Result<Vec<Entry>, Fault> {
+    let (mut lister, mut entries) = (lister(objects, key, false)?, Vec::new());
+    let mut next = || objects.wait(lister.try_next()).map_err(|error| fault(&error, directory));
+    while let Some(found) = next()? {
+        entries.extend(entry(&found)?);
+        if entries.len() > most {
+            return Err(too_many(directory, most));
+        }
+    }
+    Ok(entries)
 }
 
 fn lister(objects: &Objects, key: &str, recursive: bool) -> Result<Lister, Fault> {

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use evener_place::{Abilities, Blob, Draft, Entry, Kind, Metadata, NewObject, Origin, Store};
+use evener_place::{
+    Abilities, Blob, Draft, Entry, Kind, MOST_LISTED, Metadata, NewObject, Origin, Store,
+};
 use evener_seal::{Fault, Name};
 use futures_util::future::{BoxFuture, FutureExt};
 use opendal::{ErrorKind, Operator};
@@ -97,9 +99,9 @@ impl Objects {
     /// Lists the objects directly below the prefix whose names begin with a text, and no others.
     ///
     /// # Errors
-    /// When the store can't list them.
+    /// When the store can't list them, or lists more than [`MOST_LISTED`].
     pub fn beginning_with(&self, text: &str) -> Result<Vec<Entry>, Fault> {
-        listing::beginning_with(self, text)
+        listing::beginning_with(self, text, MOST_LISTED)
     }
 
     pub(crate) fn operator(&self) -> &Operator {
@@ -206,7 +208,11 @@ impl Origin for Objects {
     }
 
     fn list(&self, directory: &Name) -> Result<Vec<Entry>, Fault> {
-        listing::list(self, directory)
+        listing::list(self, directory, usize::MAX)
+    }
+
+    fn list_at_most(&self, directory: &Name, most: usize) -> Result<Vec<Entry>, Fault> {
+        listing::list(self, directory, most)
     }
 
     fn open(&self, name: &Name, first: &mut [u8]) -> Result<(Box<dyn Blob>, usize), Fault> {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use common::name;
 use evener_object::{Access, Objects, Settings};
-use evener_place::{Fault, Store};
+use evener_place::{Fault, Origin, Store};
 
 /// Answers every request in the same way.
 struct Liar {
@@ -136,4 +136,17 @@ fn other_pages_are_no_lists() {
     for page in ["<html>Please log in</html>", "<Error><Code>InternalError</Code></Error>"] {
         Liar::listing(page).assert_lists_nothing("no list of objects");
     }
+}
+
+#[test]
+fn a_directory_of_a_sealed_tree_ends() {
+    let key = |key: u32| format!("<Contents><Key>x/keys/{key}</Key><Size>1</Size></Contents>");
+    let keys: String = (0..3).map(key).collect();
+    let next = "<NextContinuationToken>next</NextContinuationToken>";
+    let liar = Liar::listing(&format!("<ListBucketResult>{next}{keys}</ListBucketResult>"));
+    match liar.place().list_at_most(&name("keys"), 2) {
+        Err(Fault::Refused(told)) => assert!(told.contains("`keys/` has more than 2"), "{told}"),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(liar.requests.load(Ordering::SeqCst), 1);
 }

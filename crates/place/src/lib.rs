@@ -53,8 +53,8 @@ pub use options::{
 pub use options::{ForProgram, SharedTarget};
 #[doc(hidden)]
 pub use place::{
-    Abilities, Blob, Content, Draft, Entry, Kind, Local, Memory, Metadata, NewObject, Origin,
-    ReadAhead, Stamp, Store, Tree, Version, transfer,
+    Abilities, Blob, Content, Draft, Entry, Kind, Local, MOST_LISTED, Memory, Metadata, NewObject,
+    Origin, ReadAhead, Stamp, Store, Tree, Version, too_many, transfer,
 };
 pub use protected::Protected;
 pub use random_access::{RandomAccess, random_access};

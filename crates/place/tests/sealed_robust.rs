@@ -11,7 +11,10 @@ use common::forge::Forge;
 use common::sealed::{Scene, key, seal_in_child};
 use common::{bytes, options};
 use evener_place::indexed::{self, CleanOptions, Depth, SealedOptions};
-use evener_place::{Local, Operation, OperationError, Selection, TreeOptions};
+use evener_place::{
+    Abilities, Blob, Entry, Fault, Local, MOST_LISTED, Name, Operation, OperationError, Origin,
+    Selection, TreeOptions,
+};
 use rustix::fs::{FlockOperation, flock};
 
 #[test]
@@ -175,4 +178,62 @@ fn cleaning_removes_what_killed_writers_left_unfinished() {
     clean(false);
     assert!(left.iter().all(|path| !path.exists()), "{left:?}");
     assert!(living.iter().all(|path| path.exists()), "{living:?}");
+}
+
+/// A place that lists other wrapped keys than there are.
+struct Lying<F>(Local, F);
+
+impl<F: Fn(Vec<Entry>) -> Result<Vec<Entry>, Fault> + Send + Sync> Origin for Lying<F> {
+    fn abilities(&self) -> Abilities {
+        Origin::abilities(&self.0)
+    }
+
+    fn walk(&self) -> Box<dyn Iterator<Item = Result<Entry, Fault>> + Send + '_> {
+        self.0.walk()
+    }
+
+    fn list(&self, directory: &Name) -> Result<Vec<Entry>, Fault> {
+        let entries = self.0.list(directory)?;
+        if directory.path() == "keys" { (self.1)(entries) } else { Ok(entries) }
+    }
+
+    fn open(&self, name: &Name, first: &mut [u8]) -> Result<(Box<dyn Blob>, usize), Fault> {
+        self.0.open(name, first)
+    }
+}
+
+#[test]
+fn wrapped_keys_without_number_are_refused() {
+    let scene = Scene::new();
+    scene.write("x", b"x");
+    scene.settle();
+    scene.seal(&scene.writer("recipient", "a"));
+    let mut keys = fs::read_dir(scene.tree().join("keys")).unwrap();
+    let wrapping = keys.next().unwrap().unwrap().path();
+    let add = |number: u32| {
+        fs::write(wrapping.with_extension(number.to_string()), "junk").unwrap();
+    };
+    (2..=100).for_each(add);
+    let reader = scene.reader("recipient", "b");
+    scene.open("out", &reader);
+    let refusal = |origin: &dyn Origin| {
+        let (run, transfer) = (&scene.run.run, &scene.run.transfer);
+        let opened = indexed::open(Operation::Verify, origin, None, run, transfer, &reader);
+        opened.unwrap_err().to_string()
+    };
+    let error = refusal(&Lying(local(&scene), |mut entries: Vec<Entry>| {
+        let name = |number: usize| Name::new(format!("keys/{number}")).unwrap();
+        entries.extend((0..MOST_LISTED).map(|number| Entry::new(name(number), None)));
+        Ok(entries)
+    }));
+    assert!(error.contains("`keys/` has more than 100000"), "{error}");
+    let (name, reason) = (Name::new("keys/bad").unwrap(), "such a name is not taken".to_owned());
+    let error = refusal(&Lying(local(&scene), |_: Vec<Entry>| {
+        Err(Fault::Entry { name: name.clone(), reason: reason.clone() })
+    }));
+    assert!(error.contains("`keys/bad`: such a name is not taken"), "{error}");
+    add(101);
+    let error = scene.refusal(&reader);
+    assert!(error.contains("of the 101 wrappings"), "{error}");
+    assert!(error.contains("the last 100 were tried"), "{error}");
 }

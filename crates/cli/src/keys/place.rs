@@ -4,7 +4,9 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use evener::keys::{self, KeyError, KeyFile};
 use evener::place::{Fault, Metadata, Name, NewObject, Store as _};
@@ -125,6 +127,20 @@ impl KeyPlace {
         }
     }
 
+    /// Reads existing keys, with their numbers; in an object store, several at once.
+    pub(super) fn read_all(&self, keys: &[(usize, PathBuf)]) -> Vec<Result<KeyFile, KeyError>> {
+        let threads = if self.is_in_store() { READ_AT_ONCE } else { 1 };
+        let read = |keys: &[(usize, PathBuf)]| -> Vec<_> {
+            keys.iter().map(|(_, path)| self.read(path)).collect()
+        };
+        thread::scope(|scope| {
+            let shares = keys.chunks(keys.len().div_ceil(threads).max(1));
+            let threads: Vec<_> = shares.map(|share| scope.spawn(move || read(share))).collect();
+            let read = threads.into_iter().map(|thread| thread.join());
+            read.flat_map(|keys| keys.unwrap_or_else(|panic| resume_unwind(panic))).collect()
+        })
+    }
+
     /// Removes a key.
     pub(super) fn remove(&self, path: &Path) -> io::Result<()> {
         match &self.store {
@@ -189,6 +205,9 @@ impl KeyPlace {
         }
     }
 }
+
+/// The number of keys to read at once from an object store.
+const READ_AT_ONCE: usize = 16;
 
 /// The most names that are taken meanwhile.
 const MOST_TAKEN: u32 = 20;

@@ -27,17 +27,16 @@ impl Readable {
         let length = |path: &Path| length(path).unwrap_or(0);
         let mut sorted: Vec<_> = place.existing().into_iter().enumerate().collect();
         sorted.sort_by_cached_key(|(_, path)| length(path));
-        let (mut room, mut keys, mut left_out) = (Room::default(), Vec::new(), 0);
-        for (number, path) in sorted {
-            let file = (room.takes(length(&path), 0)).then(|| place.read(&path));
+        let (mut room, mut keys) = (Room::default(), Vec::new());
+        let all = sorted.len();
+        sorted.retain(|(_, path)| room.takes_key(length(path)));
+        let mut left_out = all - sorted.len();
+        let files = place.read_all(&sorted);
+        for ((number, path), file) in sorted.into_iter().zip(files) {
             let recipients = |file: &KeyFile| file.recipients().unwrap_or_default();
             match file {
-                Some(Ok(file)) if !room.takes(0, recipients(&file)) => left_out += 1,
-                Some(file) => {
-                    room.keys += 1;
-                    keys.push((number, path, file));
-                }
-                None => left_out += 1,
+                Ok(file) if !room.takes_recipients(recipients(&file)) => left_out += 1,
+                file => keys.push((number, path, file)),
             }
         }
         keys.sort_unstable_by_key(|(number, ..)| *number);
@@ -48,7 +47,8 @@ impl Readable {
     /// Refuses a further key in `directory` that a later run would not try.
     pub(super) fn refuse_more(mut self, key: &[u8], directory: &Path) -> Result<(), Trouble> {
         let file = KeyFile::read_from(&mut &*key, "the new key")?;
-        let fits = self.room.takes(key.len() as u64, file.recipients().unwrap_or_default());
+        let fits = self.room.takes_key(key.len() as u64)
+            && self.room.takes_recipients(file.recipients().unwrap_or_default());
         match fits && self.left_out == 0 {
             true => Ok(()),
             false => Err(Trouble::Usage(format!(
@@ -69,12 +69,22 @@ struct Room {
 }
 
 impl Room {
-    /// Takes room for a part of a key, if there is enough.
-    fn takes(&mut self, bytes: u64, recipients: usize) -> bool {
-        let (bytes, recipients) = (self.bytes + bytes, self.recipients + recipients);
-        let fits = self.keys < MOST_KEYS && bytes <= MOST_BYTES && recipients <= MOST_RECIPIENTS;
+    /// Takes room for a key, if there is enough.
+    fn takes_key(&mut self, bytes: u64) -> bool {
+        let bytes = self.bytes + bytes;
+        let fits = self.keys < MOST_KEYS && bytes <= MOST_BYTES;
         if fits {
-            (self.bytes, self.recipients) = (bytes, recipients);
+            (self.keys, self.bytes) = (self.keys + 1, bytes);
+        }
+        fits
+    }
+
+    /// Takes room for the recipients of a key, if there is enough.
+    fn takes_recipients(&mut self, recipients: usize) -> bool {
+        let recipients = self.recipients + recipients;
+        let fits = recipients <= MOST_RECIPIENTS;
+        if fits {
+            self.recipients = recipients;
         }
         fits
     }

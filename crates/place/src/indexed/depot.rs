@@ -1,10 +1,11 @@
 //! The small files of a sealed tree in the place where it lies.
 
+use evener_core::shown_text;
 use evener_format::Recipe;
 use evener_format::index::StorageName;
 use sha2::{Digest, Sha256};
 
-use crate::place::{Assembly, Entry, Metadata, NewObject, Origin, Store};
+use crate::place::{Assembly, Entry, MOST_LISTED, Metadata, NewObject, Origin, Store};
 use crate::temporary::is_temporary_name;
 use crate::{Fault, Name};
 use crate::{FileError, KeyRing, Refusal, RunSettings, buffer};
@@ -39,7 +40,8 @@ impl<'a> Depot<'a> {
 
     /// The content of a file of at most so many bytes; `None` if there is none.
     pub(super) fn read(&self, path: &str, most: u64) -> Result<Option<Vec<u8>>, FileError> {
-        let (blob, _) = match self.origin.open(&name(path)?, &mut []) {
+        let mut bytes = vec![0; most.min(READ_FIRST) as usize];
+        let (blob, read) = match self.origin.open(&name(path)?, &mut bytes) {
             Err(Fault::Missing(_)) => return Ok(None),
             opened => opened?,
         };
@@ -47,8 +49,10 @@ impl<'a> Depot<'a> {
         if length > most {
             return Err(refused(format!("`{path}` has {length} bytes, more than it may have")));
         }
-        let mut bytes = vec![0; length as usize];
-        blob.read_at(&mut bytes, 0)?;
+        bytes.resize(length as usize, 0);
+        if let Some(rest) = bytes.get_mut(read..).filter(|rest| !rest.is_empty()) {
+            blob.read_at(rest, read as u64)?;
+        }
         Ok(Some(bytes))
     }
 
@@ -99,9 +103,19 @@ impl<'a> Depot<'a> {
         self.store.ok_or_else(|| Fault::Refused("the place is only read".to_owned()))
     }
 
-    /// The entries of a directory.
+    /// The entries of a directory. Roots, wrapped keys and writers are not without number.
     pub(super) fn list(&self, directory: &str) -> Result<Vec<Entry>, FileError> {
-        Ok(self.origin.list(&directory_name(directory)?)?)
+        let name = directory_name(directory)?;
+        let listed = match directory {
+            "" | "tree" | "keys" | "writers" => self.origin.list_at_most(&name, MOST_LISTED),
+            _ => self.origin.list(&name),
+        };
+        listed.map_err(|fault| match fault {
+            Fault::Entry { name, reason } => {
+                refused(format!("`{}`: {reason}", shown_text(&name.path().to_string_lossy())))
+            }
+            fault => fault.into(),
+        })
     }
 
     /// Removes the unfinished files of killed runs from a directory. Running ones hold locks on
@@ -157,6 +171,9 @@ fn directory_name(path: &str) -> Result<Name, Fault> {
 pub(super) fn name_of(file: StorageName) -> Name {
     Name::found(file.path().into())
 }
+
+/// The number of bytes to read with the request that opens a file.
+const READ_FIRST: u64 = 16 << 10;
 
 /// The number of bytes to read at once while hashing a file.
 const READ_AT_ONCE: usize = 1 << 20;

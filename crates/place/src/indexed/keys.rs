@@ -123,9 +123,10 @@ impl<'a> Keys<'a> {
             true => format!("the tree has no wrapped key {key}, and its key was not given"),
             false => format!("the key given is not that of the tree, and there is no key {key}"),
         });
-        for path in wrappings(depot, key)? {
-            let unwrapped = depot.read(&path, MOST_WRAPPED).and_then(|wrapped| {
-                self.chain.open_for(self.tree, &wrapped.unwrap_or_default(), &path)
+        let paths = wrappings(depot, key)?;
+        for path in paths.iter().take(MOST_TRIED) {
+            let unwrapped = depot.read(path, MOST_WRAPPED).and_then(|wrapped| {
+                self.chain.open_for(self.tree, &wrapped.unwrap_or_default(), path)
             });
             match unwrapped {
                 Ok(keys) if keys.commitment().id() == key => return Ok(Arc::new(keys)),
@@ -135,7 +136,13 @@ impl<'a> Keys<'a> {
                 Err(error) => cause = error,
             }
         }
-        Err(cause)
+        match paths.len() > MOST_TRIED && !says_nothing(&cause) {
+            true => Err(refused(format!(
+                "{cause}; of the {} wrappings of the key {key}, the last {MOST_TRIED} were tried",
+                paths.len()
+            ))),
+            false => Err(cause),
+        }
     }
 }
 
@@ -167,6 +174,9 @@ pub(super) fn all_wrappings(depot: &Depot<'_>) -> Result<BTreeMap<KeyId, Vec<Str
 pub(super) fn wrapping(key: KeyId, number: u64) -> String {
     format!("keys/{key}.{number}")
 }
+
+/// The most wrappings of one key that are tried: anybody who can write to the tree can add some.
+const MOST_TRIED: usize = 100;
 
 /// The most bytes of a wrapped key.
 pub(super) const MOST_WRAPPED: u64 = 1 << 20;

@@ -13,7 +13,7 @@ use super::snapshot::Part;
 use super::state::StatePart;
 use super::wanted::Wanted;
 use super::writer::SealedOptions;
-use crate::place::{Kind as EntryKind, Origin};
+use crate::place::{Kind as EntryKind, MOST_LISTED, Origin};
 use crate::{FileError, Name, RunSettings};
 
 /// Lists the files that the newest generation needs, each once, with all roots and wrapped keys.
@@ -104,7 +104,7 @@ fn contents(block: &Block) -> impl Iterator<Item = StorageName> {
 /// When the place can't be read.
 pub fn lasting_files(origin: &dyn Origin) -> Result<Vec<Name>, FileError> {
     let mut names = Vec::new();
-    for entry in origin.list(&Name::root())? {
+    for entry in origin.list_at_most(&Name::root(), MOST_LISTED)? {
         let directory = match entry.kind {
             EntryKind::Object => {
                 names.push(entry.name);
@@ -115,7 +115,7 @@ pub fn lasting_files(origin: &dyn Origin) -> Result<Vec<Name>, FileError> {
         };
         let is_listed = ["data", "writers"].iter().any(|it| directory.path() == *it);
         if !is_listed {
-            let within = origin.list(&directory)?.into_iter();
+            let within = origin.list_at_most(&directory, MOST_LISTED)?.into_iter();
             names.extend(within.filter(|it| it.kind == EntryKind::Object).map(|it| it.name));
         }
     }

@@ -54,6 +54,15 @@ pub trait Origin: Send + Sync {
         Err(Fault::Refused("the place lists no single directories".to_owned()))
     }
 
+    /// As [`Origin::list`], for a directory that has at most `most` entries.
+    ///
+    /// # Errors
+    /// Those of [`Origin::list`], and [`Fault::Refused`] when there are more.
+    fn list_at_most(&self, directory: &Name, most: usize) -> Result<Vec<Entry>, Fault> {
+        let entries = self.list(directory)?;
+        if entries.len() > most { Err(too_many(directory, most)) } else { Ok(entries) }
+    }
+
     /// Opens an object and reads its first bytes, as many as `first` has room for: a place answers
     /// both with one call. Returns how many bytes it has read, which may be none.
     ///
@@ -297,6 +306,18 @@ impl Abilities {
         self.is_sorted
     }
 }
+
+/// The fault of a directory with more than `most` entries.
+pub fn too_many(directory: &Name, most: usize) -> Fault {
+    let path = directory.path().display();
+    Fault::Refused(format!(
+        "`{path}/` has more than {most} such names; somebody may have added them"
+    ))
+}
+
+/// The most roots, wrapped keys or writers of a sealed tree, and the most wrapped keys beside plain
+/// files: a store could list more without an end.
+pub const MOST_LISTED: usize = 100_000;
 
 /// An open object of an origin.
 pub(crate) struct Reading(pub(crate) Box<dyn Blob>);

@@ -312,7 +312,13 @@ impl State {
 
     fn failed(&self, action: &str, error: &io::Error) -> FileError {
         let directory = evener_core::shown(&self.directory).to_string();
-        refused(format!("can't {action} the state of the tree in `{directory}`: {error}"))
+        let hint = match error.kind() {
+            io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
+                "; XDG_STATE_HOME may name another directory for the state of all trees"
+            }
+            _ => "",
+        };
+        refused(format!("can't {action} the state of the tree in `{directory}`: {error}{hint}"))
     }
 }
 
