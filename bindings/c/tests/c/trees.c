@@ -329,6 +329,20 @@ static void a_plain_tree_in_its_place_is_refused(const evener_file_key *key, con
     CHECK(unsetenv("XDG_STATE_HOME") == 0);
 }
 
+static void a_changed_index_is_not_authentic(const evener_file_key *key, const char *directory,
+                                             evener_tree_options *options)
+{
+    char command[8192];
+    const char *source = in(directory, "source"), *tree = in(directory, "tree-4");
+    OK(evener_tree_seal(key, source, tree, options, NULL));
+    snprintf(command, sizeof command, "for file in '%s'/data/*/*; do echo >>\"$file\"; done", tree);
+    CHECK(system(command) == 0);
+    struct items items = {0};
+    EXPECT(EVENER_STATUS_AUTHENTICATION_FAILED,
+           evener_tree_diff(key, tree, source, 0, options, take, &items, NULL));
+    CHECK(strstr(evener_last_error(), "changed"));
+}
+
 /* With a key of OpenSSH's, where that is installed. */
 static void a_key_of_openssh_signs(const evener_file_key *key, const char *directory,
                                    evener_tree_options *options)
@@ -368,6 +382,7 @@ void test_trees(const char *directory)
     a_tree_for_recipients_is_signed(directory, &options);
     other_recipients_are_an_error(directory, &options);
     a_plain_tree_in_its_place_is_refused(key, directory);
+    a_changed_index_is_not_authentic(key, directory, &options);
     a_key_of_openssh_signs(key, directory, &options);
     evener_file_key_free(key);
 }

@@ -10,10 +10,12 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -132,6 +134,24 @@ class SealedTreeTest {
             EvenerException contradictory =
                     assertThrows(EvenerException.class, () -> tree(key).pin("1").verify());
             assertEquals(Status.INVALID_ARGUMENT, contradictory.status());
+        }
+    }
+
+    @Test
+    void aChangedIndexIsNotAuthentic() throws Exception {
+        try (FileKey key = FileKey.generate("cobblestone-256")) {
+            tree(key).seal(source);
+            List<Path> files;
+            try (Stream<Path> all = Files.walk(place.resolve("data"))) {
+                files = all.filter(Files::isRegularFile).toList();
+            }
+            for (Path file : files) {
+                Files.write(file, new byte[] {0}, StandardOpenOption.APPEND);
+            }
+            EvenerException changed =
+                    assertThrows(
+                            EvenerException.class, () -> tree(key).diff(source, item -> true));
+            assertEquals(Status.AUTHENTICATION_FAILED, changed.status());
         }
     }
 
