@@ -103,6 +103,10 @@ impl Objects {
         match self.0 {}
     }
 
+    pub(crate) fn has_objects(&self) -> Result<bool, Fault> {
+        match self.0 {}
+    }
+
     pub(crate) fn beginning_with(&self, _: &str) -> Result<Vec<Entry>, Fault> {
         match self.0 {}
     }

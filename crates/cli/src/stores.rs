@@ -164,6 +164,13 @@ impl Stores {
         Ok(Box::new(ReadAhead::of(blob, ReadAhead::MOST)))
     }
 
+    /// Returns when the store of a target answers, which a run that writes nothing would not notice.
+    pub(crate) fn check_target(&self, ends: &Ends) -> Result<(), Failure> {
+        let Some(Place::Objects(address)) = &ends.target else { return Ok(()) };
+        let answered = self.open(address)?.has_objects();
+        answered.map(drop).map_err(|fault| at(address, fault))
+    }
+
     /// Encrypts, decrypts or verifies plain objects and files. Failed ones give a report, no error.
     pub(crate) fn process(
         &self,

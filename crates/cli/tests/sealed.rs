@@ -545,6 +545,16 @@ fn junk_behind_the_last_generation_is_passed_over_by_name() {
 }
 
 #[test]
+fn a_state_that_takes_nothing_is_told_with_what_helps() {
+    let fixture = fixture();
+    // Nobody makes a directory there.
+    let mut command = fixture.command(&["encrypt", "--sealed", "-k", "my.key", "tree", "sealed"]);
+    let ended = Ended::of(command.env("XDG_STATE_HOME", "/sys/none"));
+    assert_eq!(ended.status, Some(2), "{ended:?}");
+    assert!(ended.messages.contains("; XDG_STATE_HOME may name another"), "{ended:?}");
+}
+
+#[test]
 fn a_damaged_state_is_told() {
     let fixture = fixture();
     let state = fixture.path("state");

@@ -63,9 +63,31 @@ fn age_files_and_recipients() {
     let encrypt = ["encrypt", "--format", "age", "-r", RECIPIENT, "tree", "s3://bucket/a"];
     scene.expect(0, &encrypt);
     assert!(scene.server.bucket().join("a/one.age").is_file());
-    let decrypt = ["decrypt", "--format", "age", "-i", "identity", "s3://bucket/a", "back"];
-    scene.expect(0, &decrypt);
+    scene.expect(0, &["decrypt", "-i", "identity", "s3://bucket/a", "back"]);
     assert_eq!(fs::read(scene.fixture.path("back/one")).unwrap(), b"the first file");
+    scene.expect(0, &["verify", "-i", "identity", "s3://bucket/a"]);
+    scene.expect(0, &["list", "-i", "identity", "s3://bucket/a"]);
+    for arguments in [&["s3://bucket/a/one.age"][..], &["s3://bucket/a", "one"]] {
+        let read = scene.expect(0, &[&["cat", "-i", "identity"], arguments].concat());
+        assert_eq!(read.output, b"the first file");
+    }
+}
+
+#[test]
+fn a_dry_run_finds_that_there_is_no_bucket() {
+    let Some(scene) = Scene::new() else { return };
+    let encrypt = ["encrypt", "--dry-run", "-k", "my.key", "tree"];
+    let told = scene.expect(2, &[&encrypt[..], &["s3://none/a"]].concat()).messages;
+    assert!(told.contains("s3://none/a: ") && told.contains("NoSuchBucket"), "{told}");
+    scene.expect(0, &[&encrypt[..], &["s3://bucket/a"]].concat());
+}
+
+#[test]
+fn too_little_memory_is_told_of_the_source() {
+    let Some(scene) = Scene::new() else { return };
+    let encrypt = ["encrypt", "-k", "my.key", "--memory", "1M", "tree", "s3://bucket/a"];
+    let told = scene.expect(2, &encrypt).messages;
+    assert!(told.starts_with("evener: tree: the buffers"), "{told}");
 }
 
 #[test]
@@ -97,7 +119,8 @@ fn what_does_not_go_with_a_store_is_refused() {
     };
     let to = ["encrypt", "-k", "my.key", "tree", "s3://bucket/a"];
     refused(&[&to[..], &["--remove-source"]].concat(), "--remove-source");
-    refused(&[&to[..], &["--update", "--delete", "--yes"]].concat(), "--delete");
+    refused(&[&to[..], &["--update", "--delete", "--yes"]].concat(), "from directories only");
+    refused(&[&to[..], &["--update", "--delete"]].concat(), "from directories only");
     refused(&["encrypt", "-k", "my.key", "tree", "my.key", "s3://bucket/a"], "one by one");
     refused(&["encrypt", "-k", "my.key", "tree", "s3://"], "names no bucket");
     refused(&["encrypt", "-k", "my.key", "-", "s3://bucket/a"], "pipe");
@@ -176,6 +199,9 @@ fn errors_name_the_address() {
         assert!(!told.contains(": :"), "{arguments:?}: {told}");
     }
     for arguments in readers("s3://bucket/a") {
+        let mut command = scene.command(&arguments);
+        let told = Ended::of(command.env("AWS_ACCESS_KEY_ID", "another")).messages;
+        assert!(told.contains("s3://bucket/a") && !told.contains("``"), "{arguments:?}: {told}");
         let mut command = scene.command(&arguments);
         let told = Ended::of(command.env("AWS_ENDPOINT_URL", "http://127.0.0.1:1")).messages;
         let reason = "no server listens at http://127.0.0.1:1";

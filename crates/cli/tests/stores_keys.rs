@@ -1,12 +1,16 @@
 //! Wrapped keys beside plain objects.
 
 mod common;
+#[path = "../../object/tests/common/proxy.rs"]
+#[allow(dead_code, unreachable_pub, reason = "this test uses some of it")]
+mod proxy;
 mod scene;
 
 use std::fs;
 
 use age::secrecy::ExposeSecret as _;
-use common::RECIPIENT;
+use common::{Ended, RECIPIENT};
+use proxy::{Act, Proxy};
 use scene::Scene;
 
 /// Makes the identity `other`, and returns its recipient.
@@ -142,4 +146,46 @@ fn keys_are_wrapped_for_others() {
     let update = ["encrypt", "-r", other, "-i", "other", "--update", "tree", "s3://bucket/a"];
     let told = scene.expect(0, &update).messages;
     assert!(told.contains("encrypts with the key in s3://bucket/a/evener-key-3.age"), "{told}");
+}
+
+/// Runs a command through a proxy in front of the server.
+fn through(scene: &Scene, proxy: &Proxy, arguments: &[&str]) -> Ended {
+    let endpoint = format!("http://127.0.0.1:{}", proxy.port);
+    Ended::of(scene.command(arguments).env("AWS_ENDPOINT_URL", endpoint))
+}
+
+#[test]
+fn a_store_that_takes_every_name_of_a_key_gets_none() {
+    let Some(scene) = Scene::new() else { return };
+    let proxy = Proxy::new(scene.server.port, |request| match &*request.method {
+        _ if !request.target.contains("evener-key") => Act::Pass,
+        "PUT" => Act::Answer(412),
+        "HEAD" => Act::Answer(200),
+        _ => Act::Pass,
+    });
+    let encrypt = ["encrypt", "-r", RECIPIENT, "tree", "s3://bucket/a"];
+    let ended = through(&scene, &proxy, &encrypt);
+    assert_eq!(ended.status, Some(2), "{}", ended.messages);
+    assert!(ended.messages.contains("a/evener-key-20.age"), "{}", ended.messages);
+}
+
+#[test]
+fn foreign_keys_take_a_request_each() {
+    let Some(scene) = Scene::new() else { return };
+    scene.expect(0, &["encrypt", "-r", &other(&scene), "tree", "s3://bucket/b"]);
+    scene.expect(0, &["encrypt", "-r", RECIPIENT, "tree", "s3://bucket/a"]);
+    let bucket = scene.server.bucket();
+    let proxy = Proxy::new(scene.server.port, |_| Act::Pass);
+    let requests = || {
+        let before = proxy.requests();
+        let ended = through(&scene, &proxy, &["verify", "-i", "identity", "s3://bucket/a"]);
+        assert_eq!(ended.status, Some(0), "{}", ended.messages);
+        proxy.requests() - before
+    };
+    let without = requests();
+    for number in 2..52 {
+        let key = bucket.join(format!("a/evener-key-{number}.age"));
+        fs::copy(bucket.join("b/evener-key.age"), key).unwrap();
+    }
+    assert_eq!(requests() - without, 50);
 }

@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 
 use crate::ends::{Ends, Place};
 use crate::hints::Given;
-use crate::keys::{Intent, Keyholder, is_of_age, opening};
+use crate::keys::{Intent, Keyholder, is_of_age, opening, recognise};
 use crate::objects::Address;
 use crate::options::{
     EngineOptions, Format, Generations, OpeningKeys, StoreOptions, Suffix, Telling, values,
@@ -168,6 +168,7 @@ impl Cat {
         telling: &Telling,
     ) -> Result<Ending, Trouble> {
         self.keys.complete()?;
+        recognise(stores, &mut self.keys, &self.paths[0])?;
         self.suffix.of_age = self.keys.format == Some(Format::Age);
         let names = self.suffix.names();
         let addresses = match &self.paths[1..] {

@@ -8,7 +8,7 @@ use evener::Operation;
 use evener_cli::streams::output;
 
 use crate::ends::{Ends, Place};
-use crate::keys::{Intent, Keyholder, are_of_age};
+use crate::keys::{Intent, Keyholder, are_of_age, recognise};
 use crate::options::{
     Choosing, EngineOptions, Format, Generations, OpeningKeys, Part, StoreOptions, Telling, Writing,
 };
@@ -102,6 +102,9 @@ impl Decrypt {
         }
         let sources = self.paths.split_last().map_or(&[][..], |(_, sources)| sources);
         sealed::refuse_among(sources.iter().map(|source| &**source))?;
+        if let [source] = sources {
+            recognise(&stores, &mut self.keys, source)?;
+        }
         self.choosing.suffix.of_age = are_of_age(&self.keys, sources);
         if self.choosing.suffix.of_age && sources.len() > 1 {
             self.keys.format = Some(Format::Age);
@@ -109,8 +112,8 @@ impl Decrypt {
         let mut route = Route::find(operation, self.paths, &self.choosing.suffix, &self.telling)?;
         route.targets().try_for_each(|it| sealed::refuse_as_target(operation, it))?;
         route.first().check_stdin(&self.keys.that_read_stdin())?;
-        self.writing.check(operation, &route)?;
         check(&self.stores, &self.writing, &route)?;
+        self.writing.check(operation, &route)?;
         self.choosing.check(route.has_tree(), route.has_suffixes())?;
         let armour = self.keys.openssl.armour(self.keys.format);
         if armour.is_some() {
@@ -137,6 +140,7 @@ impl Decrypt {
         let ring = route.opening(&self.keys, &heads, Intent::Decrypt, (&stores, &keyholder))?;
         key_files.extend(keyholder.found());
         if self.writing.dry_run {
+            stores.check_target(route.first())?;
             route.only_plan()?;
         }
         let evener = self.engines.evener(ring, &self.telling, signals)?;

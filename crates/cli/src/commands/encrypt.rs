@@ -118,8 +118,8 @@ impl Encrypt {
         } else {
             route.first().refuse_terminal()?;
         }
-        self.writing.check(operation, &route)?;
         check(&self.stores, &self.writing, &route)?;
+        self.writing.check(operation, &route)?;
         self.choosing.check(route.has_tree(), route.has_suffixes())?;
         if self.skip_changing && route.ends.iter().all(|ends| ends.source == Place::Pipe) {
             return Err(Trouble::usage(
@@ -165,6 +165,7 @@ impl Encrypt {
             fresh => fresh,
         };
         if self.writing.dry_run {
+            stores.check_target(route.first())?;
             route.only_plan()?;
         }
         let evener = self.engines.evener(sealing.ring, &self.telling, signals)?;

@@ -11,7 +11,7 @@ use evener::{Failure, KeyRing, Listing, Operation, TreeOptions, list, list_place
 use crate::document::print_json;
 use crate::ends::Place;
 use crate::hints;
-use crate::keys::{Intent, Keyholder, is_of_age, opening};
+use crate::keys::{Intent, Keyholder, is_of_age, opening, recognise};
 use crate::objects::Address;
 use crate::options::{Choosing, Format, Generations, OpeningKeys, Part, StoreOptions};
 use crate::run::EMPTY;
@@ -78,7 +78,10 @@ impl List {
         }
         self.keys.complete()?;
         let mut listing = match address {
-            Some(address) => self.list_objects(&stores, &address, signals)?,
+            Some(address) => {
+                recognise(&stores, &mut self.keys, self.source.as_os_str())?;
+                self.list_objects(&stores, &address, signals)?
+            }
             None => self.list(&stores, signals)?,
         };
         if is_nothing(&listing) {

@@ -6,7 +6,7 @@ use clap::Args;
 use evener::Operation;
 
 use crate::ends::Ends;
-use crate::keys::{Intent, Keyholder, is_of_age, opening};
+use crate::keys::{Intent, Keyholder, is_of_age, opening, recognise};
 use crate::options::{
     Choosing, EngineOptions, Generations, OpeningKeys, Part, StoreOptions, Telling,
 };
@@ -75,6 +75,7 @@ impl Verify {
                 "{option} is for sealed trees, and SRC is none; leave it out"
             )));
         }
+        recognise(&stores, &mut self.keys, &self.source)?;
         self.choosing.suffix.of_age = is_of_age(&self.keys, self.source.as_ref());
         let mut ends = Ends::find(operation, self.source, None, false, &self.telling)?;
         ends.check_stdin(&self.keys.that_read_stdin())?;

@@ -1,22 +1,25 @@
 //! age's own format: its files have no key of their own, but recipients and identities.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::Read;
 use std::path::Path;
 
-use evener::format::{Age, AgeHeaders as _, FormatError, Guess};
+use evener::format::{self, Age, AgeHeaders as _, FormatError, Guess};
 use evener::keys::age::{FileHeaders, is_armoured};
 use evener::keys::{KeyError, Unlock};
+use evener::place::{Name, Origin as _};
 use evener::program::has_files;
-use evener::{Failure, KeyRing, is_wrapped_key};
+use evener::{Failure, KeyRing, is_wrapped_key, is_wrapped_key_name};
 
 use super::anew::UNCHECKED;
 use super::wrap::{Wrapping, required};
 use super::{KeyPlace, Keyholder, wrapping};
 use crate::ends::Place;
 use crate::hints;
+use crate::objects::Address;
 use crate::options::{Format, OpeningKeys, SealingKeys};
+use crate::stores::{Stores, at};
 use crate::trouble::{Trouble, shown};
 
 /// The recipients or the passphrase that encrypt, and what opens files that are there already.
@@ -195,6 +198,53 @@ pub(crate) fn is_of_age(options: &OpeningKeys, source: &Path) -> bool {
     }
 }
 
+/// Chooses the format of age for objects in that format, if it was left open.
+pub(crate) fn recognise(
+    stores: &Stores,
+    options: &mut OpeningKeys,
+    source: &OsStr,
+) -> Result<(), Trouble> {
+    let Some(address) = Stores::address(source)? else { return Ok(()) };
+    if options.format.is_some() || !options.look_for_one() {
+        return Ok(());
+    }
+    let has_keys = |place: &KeyPlace| !place.existing().is_empty();
+    let is_other = KeyPlace::of_objects(stores, &address)?.iter().any(has_keys);
+    if !is_other && is_object_of_age(stores, &address)? {
+        options.format = Some(Format::Age);
+    }
+    Ok(())
+}
+
+/// Returns whether an object, or the first one below a prefix that is named as an age file, is one.
+fn is_object_of_age(stores: &Stores, address: &Address) -> Result<bool, Failure> {
+    let is_named = |name: &Name| {
+        let path = name.path();
+        path.extension().is_some_and(|it| it == "age") && !is_key_beside_file(path)
+    };
+    let (objects, name) = match stores.split_object(address)? {
+        Some((above, name)) => (stores.open_source(&above)?, Some(name)),
+        None => {
+            let objects = stores.open_source(address)?;
+            let entries = objects.walk().take(MOST_LOOKED_AT);
+            let name = entries.filter_map(|it| Some(it.ok()?.name)).find(is_named);
+            (objects, name)
+        }
+    };
+    let Some(name) = name else { return Ok(false) };
+    let mut begins = [0; BEGINNING];
+    let opened = objects.open(&name, &mut begins);
+    let (_, read) = opened.map_err(|fault| at(address, fault))?;
+    Ok(format::recognise(&begins[..read]) == Guess::Age)
+}
+
+/// Returns whether an object has the name of a wrapped key beside another one.
+fn is_key_beside_file(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default();
+    let file = name.to_str().and_then(|name| name.split_once(".evener-key"));
+    file.is_some_and(|(file, _)| is_wrapped_key_name(Some(file.as_ref()), name))
+}
+
 /// Returns whether a tree holds an age file, as far as the first of its entries show. Those that are
 /// named as wrapped keys do not count. With `alone`, there may be no other files.
 fn holds_age_files(tree: &Path, alone: bool) -> bool {
@@ -252,6 +302,9 @@ const MOST_REFUSALS: u32 = 16;
 
 /// The number of bytes of a header that are read at once.
 const MOST_READ: u64 = 4096;
+
+/// The number of bytes that show an age file.
+const BEGINNING: usize = 72;
 
 /// The most entries that are looked at.
 const MOST_LOOKED_AT: usize = 10_000;

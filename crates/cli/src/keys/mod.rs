@@ -25,7 +25,7 @@ use crate::options::{Format, Identities, OpeningKeys, OpensslOptions, SealingKey
 use crate::stores::Stores;
 use crate::trouble::{Trouble, shown};
 
-pub(crate) use age::{AgeRewrapping, are_of_age, is_of_age};
+pub(crate) use age::{AgeRewrapping, are_of_age, is_of_age, recognise};
 pub(crate) use anew::{LastSteps, OldKeys, fresh as fresh_for_rekey, new_head, rewrap};
 pub(crate) use dialogue::AtTerminal;
 pub(crate) use fresh::{FreshKey, WrittenKey};
