@@ -187,5 +187,7 @@ fn foreign_keys_take_a_request_each() {
         let key = bucket.join(format!("a/evener-key-{number}.age"));
         fs::copy(bucket.join("b/evener-key.age"), key).unwrap();
     }
-    assert_eq!(requests() - without, 50);
+    // Slow ones are raced by a second one.
+    let more = requests() - without;
+    assert!(more < 80, "{more}");
 }

@@ -144,7 +144,9 @@ async fn begin(
     };
     match begun {
         // Google's store tells the user's metadata only when it is asked for them.
-        Some((found, read)) if found.user_metadata().is_some() => Ok((found, read)),
+        Some((found, read)) if provider != Provider::Gcs || found.user_metadata().is_some() => {
+            Ok((found, read))
+        }
         begun => {
             let status = objects.operator().stat(key).await.map_err(|error| fault(&error, name))?;
             match begun {

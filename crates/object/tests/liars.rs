@@ -140,7 +140,8 @@ fn other_pages_are_no_lists() {
 
 #[test]
 fn a_directory_of_a_sealed_tree_ends() {
-    let key = |key: u32| format!("<Contents><Key>x/keys/{key}</Key><Size>1</Size></Contents>");
+    let rest = "<Size>1</Size><LastModified>2020-01-01T00:00:00Z</LastModified><ETag>e</ETag>";
+    let key = |key: u32| format!("<Contents><Key>x/keys/{key}</Key>{rest}</Contents>");
     let keys: String = (0..3).map(key).collect();
     let next = "<NextContinuationToken>next</NextContinuationToken>";
     let liar = Liar::listing(&format!("<ListBucketResult>{next}{keys}</ListBucketResult>"));

@@ -220,7 +220,7 @@ pub(crate) fn recognise(
 fn is_object_of_age(stores: &Stores, address: &Address) -> Result<bool, Failure> {
     let is_named = |name: &Name| {
         let path = name.path();
-        path.extension().is_some_and(|it| it == "age") && !is_key_beside_file(path)
+        path.extension().is_some_and(|it| it == "age") && !is_named_as_key(path)
     };
     let (objects, name) = match stores.split_object(address)? {
         Some((above, name)) => (stores.open_source(&above)?, Some(name)),
@@ -238,11 +238,11 @@ fn is_object_of_age(stores: &Stores, address: &Address) -> Result<bool, Failure>
     Ok(format::recognise(&begins[..read]) == Guess::Age)
 }
 
-/// Returns whether an object has the name of a wrapped key beside another one.
-fn is_key_beside_file(path: &Path) -> bool {
+/// Returns whether an object has the name of a wrapped key, of a tree or of another object.
+fn is_named_as_key(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default();
     let file = name.to_str().and_then(|name| name.split_once(".evener-key"));
-    file.is_some_and(|(file, _)| is_wrapped_key_name(Some(file.as_ref()), name))
+    is_wrapped_key_name(file.map(|(file, _)| file.as_ref()), name)
 }
 
 /// Returns whether a tree holds an age file, as far as the first of its entries show. Those that are
