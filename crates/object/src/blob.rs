@@ -143,8 +143,8 @@ async fn begin(
         },
     };
     match begun {
-        // Google's store tells the user's metadata only when it is asked for them.
-        Some((found, read)) if provider != Provider::Gcs || found.user_metadata().is_some() => {
+        // Others tell the user's metadata, or OpenDAL does, only when they are asked for them.
+        Some((found, read)) if provider == Provider::S3 || found.user_metadata().is_some() => {
             Ok((found, read))
         }
         begun => {
