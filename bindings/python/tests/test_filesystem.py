@@ -1,11 +1,15 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import json
 import os
 import pickle
+import subprocess
+import sys
 import threading
+import time
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -97,7 +101,9 @@ def test_the_root_is_no_file(tmp_path: Path) -> None:
     fs.pipe_file("one", CONTENT)
     beside = tmp_path / "lake.enc"
     beside.write_bytes(evener.seal_bytes(b"another lake", keys=KEY))
-    assert fs.isdir("") and fs.exists("/") and fs.ls("", detail=False) == ["one"]
+    assert fs.isdir("")
+    assert fs.exists("/")
+    assert fs.ls("", detail=False) == ["one"]
     for change in (fs.rm_file, fs.cat_file, lambda path: fs.pipe_file(path, b""), fs.open):
         with pytest.raises(IsADirectoryError):
             change("")
@@ -236,9 +242,75 @@ def test_nothing_is_left_after_an_exception(fs: EvenerFileSystem) -> None:
                 raise LookupError
     unclosed = fs.open("d/b", "wb")
     unclosed.write(CONTENT)
-    del unclosed
+    with pytest.warns(ResourceWarning):
+        del unclosed
     assert held(fs) == ["d/a.enc"]
     assert fs.cat_file("d/a") == b"old"
+
+
+def test_nothing_is_left_of_wrapped_files(fs: EvenerFileSystem) -> None:
+    fs.makedirs("d", exist_ok=True)
+    fs.pipe_file("d/a", b"old")
+    with (  # noqa: PT012
+        pytest.raises(LookupError),
+        fs.open("d/a", "wb") as file,
+        io.TextIOWrapper(file) as text,
+    ):
+        text.write("half")
+        raise LookupError
+    for wrap in (lambda: fs.open("d/a", "w"), lambda: io.TextIOWrapper(fs.open("d/a", "wb"))):
+        with pytest.warns(ResourceWarning, match="unclosed file: nothing is stored as 'd/a'"):
+            wrap().write("half")
+    cycle = [fs.open("d/a", "w")]
+    cycle[0].cycle = cycle
+    cycle[0].write("half")
+    del cycle
+    with pytest.warns(ResourceWarning, match="unclosed"):
+        gc.collect()
+    with pytest.warns(ResourceWarning, match="unclosed"):
+        fs.open("d/a", "wb").write(b"half")
+    assert fs.cat_file("d/a") == b"old"
+    assert held(fs) == ["d/a.enc"]
+    with fs.open("d/a", "wb") as file, io.TextIOWrapper(file) as text:
+        text.write("whole")
+    assert fs.cat_file("d/a") == b"whole"
+    with fs.open("d/a", "wb") as file:
+        file.write(b"closed before the end")
+        file.close()
+        assert fs.cat_file("d/a") == b"whole"
+    assert fs.cat_file("d/a") == b"closed before the end"
+
+
+def test_nothing_is_left_when_python_exits(tmp_path: Path) -> None:
+    program = """if True:
+        import sys, evener
+        fs = evener.filesystem(sys.argv[1], keys=evener.generate())
+        files = fs.open("text", "w"), fs.open("bytes", "wb")
+        files[0].write("half")
+        files[1].write(b"half")
+        sys.exit(3)
+    """
+    assert subprocess.run([sys.executable, "-c", program, tmp_path], check=False).returncode == 3
+    assert not [*tmp_path.iterdir()]
+
+
+def test_closing_waits_for_writes(fs: EvenerFileSystem) -> None:
+    fs.makedirs("d", exist_ok=True)
+    file = fs.open("d/a", "wb")
+    begun, put = threading.Event(), file._target.write
+
+    def write(sealed: bytes) -> None:
+        begun.set()
+        time.sleep(0.1)
+        put(sealed)
+
+    file._target.write = write
+    thread = threading.Thread(target=file.write, args=(bytes(5 << 20),))
+    thread.start()
+    begun.wait()
+    file.close()
+    thread.join()
+    assert fs.cat_file("d/a") == bytes(5 << 20)
 
 
 def test_a_child_leaves_the_files_of_its_parent_alone(fs: EvenerFileSystem) -> None:

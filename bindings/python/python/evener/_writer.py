@@ -9,8 +9,10 @@ import io
 import os
 import secrets
 import tempfile
+import threading
+import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from fsspec.asyn import AsyncFileSystem
 from fsspec.generic import GenericFileSystem
@@ -41,12 +43,14 @@ class Sink(Protocol):
 class EncryptedWriter(io.RawIOBase):
     """Encrypts what is written to it, on all cores. `close` completes the file.
 
-    Nothing is left after an exception in the `with` block, or if the file is never closed.
+    In its `with` block, the file gets its name at the end of the block, even if it was closed
+    before. Nothing is left after an exception in the block, or if the file is never closed.
     """
 
     mode = "wb"
 
-    def __init__(self, target: Sink, keys: KeyRing, autocommit: bool) -> None:
+    def __init__(self, target: Sink, keys: KeyRing, autocommit: bool, path: str) -> None:
+        self.path = path
         self._target = target
         self._process = os.getpid()
         self._file = _evener.Incremental(True, keys, b"")
@@ -54,21 +58,28 @@ class EncryptedWriter(io.RawIOBase):
         self._pending = bytearray()
         self._position = 0
         self._is_whole = True
+        self._is_abandoned = False
+        self._is_in_block = False
+        # Closed in its block, at the end of which it gets its name.
+        self._is_waiting = False
         self._is_finished = False
+        # Closing waits for writes of other threads.
+        self._lock = threading.RLock()
 
     def write(self, data: Buffer, /) -> int:
-        if self.closed:
-            raise ValueError("write to closed file")
         view = memoryview(data).cast("B")  # type: ignore[arg-type, unused-ignore]
-        # A file that lacks a piece must not be completed.
-        self._is_whole = False
-        if len(self._pending) + len(view) < _PIECE:
-            self._pending += view
-        else:
-            self._put_pending()
-            self._target.write(self._file.update(view))
-        self._position += len(view)
-        self._is_whole = True
+        with self._lock:
+            if self.closed:
+                raise ValueError("write to closed file")
+            # A file that lacks a piece must not be completed.
+            self._is_whole = False
+            if len(self._pending) + len(view) < _PIECE:
+                self._pending += view
+            else:
+                self._put_pending()
+                self._target.write(self._file.update(view))
+            self._position += len(view)
+            self._is_whole = True
         return len(view)
 
     def tell(self) -> int:
@@ -78,24 +89,31 @@ class EncryptedWriter(io.RawIOBase):
         return True
 
     def close(self) -> None:
-        if self.closed:
-            return
-        if not self._is_whole:
-            self.discard()
-            return
-        self._is_whole = False
-        try:
-            self._put_pending()
-            self._target.write(self._file.finalize())
-            self._target.finish()
-            self._is_finished = True
-            if self._autocommit:
-                self._target.commit()
-        except BaseException:
-            self.discard()
-            raise
-        finally:
-            super().close()
+        with self._lock:
+            if self.closed:
+                return
+            if self._is_abandoned or not self._is_whole:
+                self.discard()
+                return
+            self._is_whole = False
+            try:
+                self._put_pending()
+                self._target.write(self._file.finalize())
+                self._is_waiting = self._is_in_block
+                if not self._is_waiting:
+                    self._finish()
+            except BaseException:
+                self.discard()
+                raise
+            finally:
+                super().close()
+
+    def _finish(self) -> None:
+        self._is_waiting = False
+        self._target.finish()
+        self._is_finished = True
+        if self._autocommit:
+            self._target.commit()
 
     def commit(self) -> None:
         """Gives a file of a transaction its name, unless it was discarded."""
@@ -106,6 +124,7 @@ class EncryptedWriter(io.RawIOBase):
     def discard(self) -> None:
         """Removes the file."""
         super().close()
+        self._is_waiting = self._is_finished = False
         # A child process leaves its parent's file alone.
         if os.getpid() == self._process:
             self._target.discard()
@@ -114,13 +133,41 @@ class EncryptedWriter(io.RawIOBase):
         self._target.write(self._file.update(self._pending))
         self._pending = bytearray()
 
+    def __enter__(self) -> Self:
+        entered = super().__enter__()
+        self._is_in_block = True
+        return entered
+
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        # An interrupted file is not whole.
-        self._is_whole &= kind is None
-        super().__exit__(kind, *rest)  # type: ignore[arg-type]
+        with self._lock:
+            self._is_in_block = False
+            if kind is not None:
+                # An interrupted file is not whole.
+                self.discard()
+            elif self._is_waiting:
+                try:
+                    self._finish()
+                except BaseException:
+                    self.discard()
+                    raise
+            else:
+                self.close()
+
+    def _dealloc_warn(self, source: object) -> None:
+        """Python's text and buffered files call it before they close a file that nobody closed."""
+        self._is_abandoned = True
+        if os.getpid() == self._process:
+            message = f"unclosed file: nothing is stored as {self.path!r}"
+            warnings.warn(message, ResourceWarning, stacklevel=2, source=source)
 
     def __del__(self) -> None:
-        if not self.closed:
+        # It is incomplete if its constructor failed.
+        if not self.closed and hasattr(self, "_lock"):
+            try:
+                self._dealloc_warn(self)
+            finally:
+                self.discard()
+        elif getattr(self, "_is_waiting", False):
             self.discard()
 
 
@@ -192,11 +239,18 @@ class _Upload:
     def __init__(self, file: Any, autocommit: bool) -> None:
         self._file = file
         self._autocommit = autocommit
+        # Otherwise garbage collection would complete the upload.
+        file.closed = True
 
     def write(self, sealed: bytes) -> None:
-        self._file.write(sealed)
+        self._file.closed = False
+        try:
+            self._file.write(sealed)
+        finally:
+            self._file.closed = True
 
     def finish(self) -> None:
+        self._file.closed = False
         self._file.close()
 
     def commit(self) -> None:
@@ -207,7 +261,6 @@ class _Upload:
         try:
             self._file.discard()
         finally:
-            # Otherwise the upload would be completed later.
             self._file.closed = True
 
 

@@ -37,7 +37,8 @@ class EvenerFileSystem(Keyed):
     files that this class has written. Names are not encrypted. Sizes are those of the content,
     computed from the lengths of the files.
 
-    A file gets its name when it is closed, unless its `with` block raised an exception.
+    A file gets its name when it is closed, or at the end of its `with` block, unless the block
+    raised an exception. A file that is never closed is not stored.
 
     With the path of a key file as `keys`, it can be pickled and converted to JSON; neither has the
     key in it. With a `KeyRing`, it refuses both.
@@ -267,7 +268,7 @@ class EvenerFileSystem(Keyed):
                 f"mode {mode}: an encrypted file can't be changed, only written anew with wb or xb"
             )
         target = sink(self.fs, self._sealed(path), mode, autocommit)
-        return EncryptedWriter(target, self._keys, autocommit)
+        return EncryptedWriter(target, self._keys, autocommit, path)
 
     def _read(self, path: str) -> EncryptedFile:
         sealed = self._sealed(path)
