@@ -501,6 +501,39 @@ def test_no_secret_leaves_it(tmp_path: Path) -> None:
         assert again.cat_file("a") == b"content"
 
 
+class Guarded(MemoryFileSystem):  # type: ignore[misc]
+    protocol = "guarded"
+    cachable = False
+
+    def __init__(self, password: str = "", **options: Any) -> None:
+        super().__init__(password=password, **options)
+        self.invalidated: list[str | None] = []
+
+    def invalidate_cache(self, path: str | None = None) -> None:
+        self.invalidated.append(path)
+
+
+def test_passwords_of_the_other_file_system_can_be_left_out(tmp_path: Path) -> None:
+    KEY.save(tmp_path / "my.key")
+    fs = evener.filesystem(Guarded(password="hunter2"), keys=tmp_path / "my.key")
+    assert "hunter2" in fs.to_json()
+    assert "hunter2" not in fs.to_json(include_password=False)
+    assert "hunter2" not in repr(fs.to_dict(include_password=False))
+    options = {"password": "hunter2"}
+    fs = EvenerFileSystem(
+        keys=tmp_path / "my.key", target_protocol="memory", target_options=options
+    )
+    assert "hunter2" not in fs.to_json(include_password=False)
+
+
+def test_the_cache_of_the_other_file_system_is_invalidated() -> None:
+    inner = Guarded()
+    fs = EvenerFileSystem(keys=KEY, fs=inner, root="/lake")
+    fs.invalidate_cache()
+    fs.invalidate_cache("deep/one")
+    assert inner.invalidated == [None, "/lake/deep/one"]
+
+
 def test_file_systems_with_different_keys_are_different() -> None:
     one = evener.filesystem("memory://", keys=KEY)
     other = evener.filesystem("memory://", keys=evener.generate())

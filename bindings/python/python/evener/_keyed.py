@@ -44,7 +44,8 @@ class Keyed(ChainedFileSystem):  # type: ignore[misc]
     def to_dict(self, *, include_password: bool = True) -> Info:
         self._check_portable()
         found: Info = super().to_dict(include_password=include_password)
-        return found
+        # fsspec keeps those of the other file system.
+        return found if include_password else _without_passwords(found)
 
     def _check_portable(self) -> None:
         if not self._is_portable:
@@ -79,3 +80,9 @@ class OpenedFile(io.BufferedReader):
         data = self.raw.read_at(self.tell(), size)
         self.seek(len(data), os.SEEK_CUR)
         return data
+
+
+def _without_passwords(found: Any) -> Any:
+    if isinstance(found, dict):
+        return {k: _without_passwords(each) for k, each in found.items() if k != "password"}
+    return [_without_passwords(each) for each in found] if isinstance(found, list) else found

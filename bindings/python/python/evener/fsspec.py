@@ -126,6 +126,10 @@ class EvenerFileSystem(Keyed):
 
     # Listings.
 
+    def invalidate_cache(self, path: str | None = None) -> None:
+        self.fs.invalidate_cache(None if path is None else self._inner(path))
+        super().invalidate_cache(path)
+
     def info(self, path: str, **kwargs: Any) -> Info:
         try:
             entry = self.fs.info(self._sealed(path), **kwargs)
