@@ -105,8 +105,21 @@ def test_the_root_is_no_file(tmp_path: Path) -> None:
     assert fs.exists("/")
     assert fs.ls("", detail=False) == ["one"]
     for change in (fs.rm_file, fs.cat_file, lambda path: fs.pipe_file(path, b""), fs.open):
+        for root in ("", "/", ".", "./"):
+            with pytest.raises(IsADirectoryError):
+                change(root)
+    for change in (fs.touch, fs.rm, lambda path: fs.cp_file("one", path)):
+        for root in ("", "/", ".", "./"):
+            with pytest.raises(IsADirectoryError):
+                change(root)
+    for root in ("", "/", ".", "./"):
+        fs.mv("one", root)
         with pytest.raises(IsADirectoryError):
-            change("")
+            fs.mv(root, "two")
+    assert fs.ls(".", detail=False) == ["one"]
+    assert fs.cat_file("./one") == CONTENT
+    assert sorted(it.name for it in tmp_path.iterdir()) == ["lake", "lake.enc"]
+    assert [it.name for it in (tmp_path / "lake").iterdir()] == ["one.enc"]
     assert evener.open_bytes(beside.read_bytes(), keys=KEY) == b"another lake"
 
 

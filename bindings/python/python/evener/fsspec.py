@@ -89,7 +89,7 @@ class EvenerFileSystem(Keyed):
         if ".." in own.split("/"):
             raise ValueError(f"{path} is not below {self.root}")
         if "://" not in own:
-            return own.strip("/")
+            return "/".join(part for part in own.strip("/").split("/") if part != ".")
         inner = self.fs._strip_protocol(own)
         if inner != self.root and not inner.startswith(self.root.rstrip("/") + "/"):
             raise ValueError(f"{path} is not below {self.root}")
