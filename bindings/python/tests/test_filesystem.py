@@ -437,16 +437,24 @@ def test_damage(fs: EvenerFileSystem, cut: int, tmp_path: Path) -> None:
         lambda: fs.cat_ranges(["a"], [0], [10], on_error="raise"),
         lambda: fs.open("a"),
     ):
-        with pytest.raises(evener.DamagedError):
+        with pytest.raises(evener.DamagedError, match="a.enc: ") as raised:
             read()
+        assert raised.value.path == inner
     assert isinstance(fs.cat_ranges(["a"], [0], [10])[0], evener.DamagedError)
     changed = bytearray(sealed)
     changed[200_000] ^= 1
     fs.fs.pipe_file(inner, bytes(changed))
     with fs.open("a") as file:
         assert file.read(1000) == CONTENT[:1000]
-        with pytest.raises(evener.DamagedError):
-            file.read()
+        for read in (
+            file.read,
+            lambda: file.raw.readinto(bytearray(300_000)),
+            lambda: file.raw.read_at(0, 300_000),
+            lambda: file.raw.cat_ranges([0], [300_000]),
+        ):
+            with pytest.raises(evener.DamagedError, match="a.enc: ") as raised:
+                read()
+            assert raised.value.path == inner
     with pytest.raises(evener.DamagedError):
         fs.get_file("a", tmp_path / "partly")
     (tmp_path / "old").write_bytes(b"old")

@@ -5,7 +5,9 @@ Mistakes of the caller, such as a wrong length or option, raise `ValueError` or 
 
 from __future__ import annotations
 
+import contextlib
 import typing
+from collections.abc import Iterator
 
 if typing.TYPE_CHECKING:
     from ._report import Report
@@ -35,3 +37,15 @@ class ExistsError(EvenerError, FileExistsError):
 
 class MissingError(EvenerError, FileNotFoundError):
     """There is no such file."""
+
+
+@contextlib.contextmanager
+def naming(path: str | None) -> Iterator[None]:
+    """Names the file in errors that don't."""
+    try:
+        yield
+    except EvenerError as error:
+        if error.path is None and path is not None:
+            error.path = path
+            error.args = (f"{path}: {error}",)
+        raise

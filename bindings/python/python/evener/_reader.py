@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, Unpack
 
 from . import _evener
+from ._errors import naming
 from ._evener import KeyRing
 from ._files import Path, Selecting
 
@@ -30,8 +31,9 @@ class EncryptedFile(io.RawIOBase):
     was changed.
     """
 
-    def __init__(self, reader: _evener.Reader) -> None:
+    def __init__(self, reader: _evener.Reader, path: str | None = None) -> None:
         self._reader = reader
+        self._path = path
         self._position = 0
         self._lock = threading.Lock()
 
@@ -42,22 +44,24 @@ class EncryptedFile(io.RawIOBase):
 
     def read_at(self, offset: int, length: int) -> bytes:
         """Reads `length` bytes, or fewer at the end. Does not move the position."""
-        return self._open().read_at(offset, length)
+        with naming(self._path):
+            return self._open().read_at(offset, length)
 
     def cat_ranges(self, starts: Sequence[int], ends: Sequence[int]) -> list[bytes]:
         """Reads the ranges from each start to the corresponding end, in the order of the file."""
-        return self._open().cat_ranges(starts, ends)
+        with naming(self._path):
+            return self._open().cat_ranges(starts, ends)
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
         """Fills a buffer, or less of it at the end of the file."""
-        with self._lock:
+        with self._lock, naming(self._path):
             count = self._open().read_into(buffer, self._position)
             self._position += count
             return count
 
     def read(self, size: int | None = -1, /) -> bytes:
         """Reads `size` bytes, or fewer at the end; without a size, the rest of the file."""
-        with self._lock:
+        with self._lock, naming(self._path):
             reader = self._open()
             if size is None or size < 0:
                 size = max(reader.size - self._position, 0)
@@ -112,7 +116,8 @@ def open(  # noqa: A001
     Opening reads the last chunk, and thereby rejects a file that was cut short.
     """
     if isinstance(file, str | bytes | os.PathLike):
-        return EncryptedFile(_evener.Reader.of_path(file, member, keys, dict(options)))
+        reader = _evener.Reader.of_path(file, member, keys, dict(options))
+        return EncryptedFile(reader, os.fsdecode(file if member is None else member))
     if member is not None:
         raise ValueError("only a sealed tree has members, and that is a directory")
     return EncryptedFile(_evener.Reader.of_file(file, keys, dict(options)))

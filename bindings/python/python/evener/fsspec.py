@@ -18,6 +18,7 @@ from fsspec.callbacks import DEFAULT_CALLBACK
 from fsspec.implementations.local import LocalFileSystem
 
 from . import _evener
+from ._errors import naming
 from ._evener import KeyRing, open_bytes, seal_bytes
 from ._files import Path
 from ._keyed import Info, Keyed, OpenedFile
@@ -280,13 +281,17 @@ class EvenerFileSystem(Keyed):
             return open(sealed, keys=self._keys)
         length = self.fs.info(sealed)["size"]
         read = functools.partial(_cat_ranges, self.fs, sealed)
-        return EncryptedFile(_evener.Reader.of_ranges(read, length, self._keys, {}))
+        with naming(sealed):
+            return EncryptedFile(_evener.Reader.of_ranges(read, length, self._keys, {}), sealed)
 
     def cat_file(
         self, path: str, start: int | None = None, end: int | None = None, **kwargs: Any
     ) -> bytes:
         if start is None and end is None:
-            return open_bytes(self.fs.cat_file(self._sealed(path)), keys=self._keys)
+            sealed = self._sealed(path)
+            data = self.fs.cat_file(sealed)
+            with naming(sealed):
+                return open_bytes(data, keys=self._keys)
         with self._read(path) as file:
             start, end, _ = slice(start, end).indices(file.size)
             return file.read_at(start, max(end - start, 0))
