@@ -11,7 +11,7 @@ use pyo3::types::PyBytes;
 
 use crate::buffers::{made, unattached};
 use crate::error::Trouble;
-use crate::sys::{Input, Output, disjoint, refuse_shared};
+use crate::sys::{Input, Output, bytes_of, disjoint, refuse_shared, reserved};
 
 /// A cipher with its key.
 #[pyclass(frozen, module = "evener")]
@@ -123,12 +123,16 @@ impl Aead {
     ) -> Result<Vec<Bound<'py, PyBytes>>, Trouble> {
         let inputs: Vec<_> = messages.iter().map(Input::bytes).collect();
         let mut sealed = Vec::with_capacity(inputs.len());
-        let mut room = Vec::new();
+        let mut room: Vec<u8> = Vec::new();
         for inputs in inputs.chunks(AT_ONCE) {
             let lengths: Vec<_> = inputs.iter().map(|one| one.len() + self.overhead()).collect();
-            room.resize(lengths.iter().sum(), 0);
+            let length = lengths.iter().sum();
+            if length > room.capacity() {
+                room = reserved(length)?;
+            }
+            room.resize(length, 0);
             py.detach(|| self.seal_some(inputs, aad_of(&aad), &mut room))?;
-            sealed.extend(cut(py, &room, &lengths));
+            sealed.extend(cut(py, &room, &lengths)?);
         }
         Ok(sealed)
     }
@@ -143,9 +147,11 @@ impl Aead {
         let inputs: Vec<_> = sealed.iter().map(Input::bytes).collect();
         let lengths = inputs.iter().map(|input| input.len().saturating_sub(self.overhead()));
         let lengths: Vec<_> = lengths.collect();
-        let mut out = zeroize::Zeroizing::new(vec![0; lengths.iter().sum()]);
+        let length = lengths.iter().sum();
+        let mut out = zeroize::Zeroizing::new(reserved(length)?);
+        out.resize(length, 0);
         py.detach(|| self.open_all(&inputs, aad_of(&aad), &mut out))?;
-        Ok(cut(py, &out, &lengths))
+        Ok(cut(py, &out, &lengths)?)
     }
 
     #[pyo3(signature = (data, offsets, out, aad=None))]
@@ -224,7 +230,7 @@ impl Aead {
 
     /// Opens messages one after another. If one is forged, leaves nothing in the buffer.
     fn open_all(&self, inputs: &[&[u8]], aad: &[u8], out: &mut [u8]) -> Result<(), Trouble> {
-        let mut batch = Vec::with_capacity(inputs.len());
+        let mut batch = reserved(inputs.len())?;
         let mut left = &mut *out;
         for (index, input) in inputs.iter().enumerate() {
             let (nonce, sealed) = parts(input, index, self.overhead())?;
@@ -250,9 +256,14 @@ struct Offsets(Vec<usize>);
 
 impl Offsets {
     fn cut<'d>(&self, data: &'d [u8]) -> Result<Vec<&'d [u8]>, Trouble> {
-        let cut = |pair: &[usize]| data.get(pair[0]..pair[1]);
-        let all: Option<Vec<_>> = self.0.windows(2).map(cut).collect();
-        all.ok_or_else(|| Trouble::usage("the offsets do not ascend within the data"))
+        let mut all = reserved(self.0.len())?;
+        for pair in self.0.windows(2) {
+            let one = data.get(pair[0]..pair[1]);
+            all.push(
+                one.ok_or_else(|| Trouble::usage("the offsets do not ascend within the data"))?,
+            );
+        }
+        Ok(all)
     }
 }
 
@@ -261,7 +272,12 @@ impl<'py> FromPyObject<'_, 'py> for Offsets {
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Offsets> {
         let numbers: Vec<i64> = match PyBuffer::<i64>::get(&object) {
-            Ok(buffer) => buffer.to_vec(object.py())?,
+            Ok(buffer) => {
+                let mut numbers = reserved(buffer.item_count())?;
+                numbers.resize(buffer.item_count(), 0);
+                buffer.copy_to_slice(object.py(), &mut numbers)?;
+                numbers
+            }
             Err(_) => object.extract()?,
         };
         let number = |number| usize::try_from(number).unwrap_or(usize::MAX);
@@ -297,11 +313,15 @@ fn aad_of(aad: &Option<Input>) -> &[u8] {
 }
 
 /// Copies a buffer of messages into objects.
-fn cut<'py>(py: Python<'py>, mut all: &[u8], lengths: &[usize]) -> Vec<Bound<'py, PyBytes>> {
+fn cut<'py>(
+    py: Python<'py>,
+    mut all: &[u8],
+    lengths: &[usize],
+) -> PyResult<Vec<Bound<'py, PyBytes>>> {
     let mut next = |&length: &usize| {
         let (one, rest) = all.split_at(length);
         all = rest;
-        PyBytes::new(py, one)
+        bytes_of(py, one)
     };
     lengths.iter().map(&mut next).collect()
 }

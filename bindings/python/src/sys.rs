@@ -2,19 +2,21 @@
 
 #![allow(unsafe_code)]
 
+use std::ffi::{CStr, c_void};
 use std::ops::Range;
 use std::slice;
 
-use pyo3::buffer::PyUntypedBuffer;
-use pyo3::exceptions::{PyBufferError, PyValueError};
+use pyo3::exceptions::{PyBufferError, PyMemoryError, PyValueError};
+use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 /// The bytes of an object with the buffer protocol, such as `bytes`, `bytearray`, `memoryview`, a
 /// NumPy array or an `mmap`. While this value lives, the object does not move its memory.
-pub(crate) struct Input(PyUntypedBuffer);
+pub(crate) struct Input(View);
 
 /// The same, for a writable object.
-pub(crate) struct Output(PyUntypedBuffer);
+pub(crate) struct Output(View);
 
 impl Input {
     /// The bytes. As with every Python function that lets other threads run while it reads a
@@ -87,24 +89,90 @@ pub(crate) fn refuse_shared(input: &Input, output: &Output) -> PyResult<()> {
     Ok(())
 }
 
-fn range(buffer: &PyUntypedBuffer) -> Range<usize> {
+fn range(buffer: &View) -> Range<usize> {
     let start = buffer.buf_ptr() as usize;
     start..start + buffer.len_bytes()
 }
 
-fn contiguous(object: &Borrowed<'_, '_, PyAny>) -> PyResult<PyUntypedBuffer> {
-    let buffer = PyUntypedBuffer::get(object)?;
-    match buffer.is_c_contiguous() {
-        true => Ok(buffer),
-        false => Err(PyBufferError::new_err("the buffer is not contiguous")),
+/// A contiguous view of an object's memory. That of pyo3 refuses views without a shape or strides:
+/// those of `ctypes`, and of arrays without dimensions.
+struct View(Box<ffi::Py_buffer>);
+
+// SAFETY: the memory may be used on any thread, and `drop` attaches its thread to the interpreter.
+unsafe impl Send for View {}
+// SAFETY: the same, and shared views are never changed.
+unsafe impl Sync for View {}
+
+impl View {
+    fn of(object: &Borrowed<'_, '_, PyAny>) -> PyResult<View> {
+        let mut raw = Box::new(ffi::Py_buffer::new());
+        // Without a request for strides, the view is contiguous.
+        let flags = ffi::PyBUF_ND | ffi::PyBUF_FORMAT;
+        // SAFETY: the object is alive, and the view stays where it is until `drop` releases it.
+        if unsafe { ffi::PyObject_GetBuffer(object.as_ptr(), &raw mut *raw, flags) } != 0 {
+            return Err(PyErr::fetch(object.py()));
+        }
+        let view = View(raw);
+        match view.has_objects() {
+            true => Err(PyBufferError::new_err("the buffer holds objects instead of bytes")),
+            false => Ok(view),
+        }
     }
+
+    fn has_objects(&self) -> bool {
+        if self.0.format.is_null() {
+            return false;
+        }
+        // SAFETY: the format is a C string that lives as long as the view.
+        let format = unsafe { CStr::from_ptr(self.0.format) };
+        // The names of fields stand between colons.
+        format.to_bytes().split(|&byte| byte == b':').step_by(2).any(|types| types.contains(&b'O'))
+    }
+
+    fn buf_ptr(&self) -> *mut c_void {
+        self.0.buf
+    }
+
+    fn len_bytes(&self) -> usize {
+        self.0.len.unsigned_abs()
+    }
+}
+
+impl Drop for View {
+    fn drop(&mut self) {
+        // SAFETY: `of` has filled the view, and nothing else releases it.
+        Python::attach(|_| unsafe { ffi::PyBuffer_Release(&raw mut *self.0) });
+    }
+}
+
+/// A `bytes` object.
+///
+/// # Errors
+/// `MemoryError`, where pyo3 would panic.
+pub(crate) fn bytes_of<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+    let (start, length) = (bytes.as_ptr().cast(), bytes.len().cast_signed());
+    // SAFETY: Python copies the bytes of the slice into a new object, or returns null.
+    let object =
+        unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyBytes_FromStringAndSize(start, length))? };
+    Ok(object.cast_into()?)
+}
+
+/// Room for elements.
+///
+/// # Errors
+/// `MemoryError`, where `Vec` itself would end the process.
+pub(crate) fn reserved<T>(length: usize) -> PyResult<Vec<T>> {
+    let mut room = Vec::new();
+    let made = room.try_reserve_exact(length);
+    made.map_err(|_| PyMemoryError::new_err("there is not enough memory for the result"))?;
+    Ok(room)
 }
 
 impl<'py> FromPyObject<'_, 'py> for Input {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Input> {
-        contiguous(&object).map(Input)
+        View::of(&object).map(Input)
     }
 }
 
@@ -112,8 +180,8 @@ impl<'py> FromPyObject<'_, 'py> for Output {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Output> {
-        let buffer = contiguous(&object)?;
-        match buffer.readonly() {
+        let buffer = View::of(&object)?;
+        match buffer.0.readonly != 0 {
             true => Err(PyBufferError::new_err("the output is read-only")),
             false => Ok(Output(buffer)),
         }
