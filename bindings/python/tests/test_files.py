@@ -274,6 +274,8 @@ def test_progress(tmp_path: Path, photos: Path, key: evener.KeyRing) -> None:
     evener.encrypt(photos, tmp_path / "sealed", keys=key, progress=told.append)
     assert told[-1] == (2, 300_019, 2, 300_019)
     evener.verify(tmp_path / "sealed", keys=key, progress=True)
+    evener.encrypt(photos, tmp_path / "tree", keys=key, sealed=True, progress=told.append)
+    assert told[-1] == (2, 300_019, 2, 0)
 
     def refuse(_: evener.Progress) -> None:
         raise LookupError("enough")

@@ -21,7 +21,7 @@ class Progress(NamedTuple):
     done_bytes: int
     found_files: int
     found_bytes: int
-    """0 without `measure_total`."""
+    """0 without `measure_total`, and for sealed trees always."""
 
 
 Watch = bool | Callable[[Progress], object] | None
