@@ -146,7 +146,7 @@ fn a_directory_of_a_sealed_tree_ends() {
     let next = "<NextContinuationToken>next</NextContinuationToken>";
     let liar = Liar::listing(&format!("<ListBucketResult>{next}{keys}</ListBucketResult>"));
     match liar.place().list_at_most(&name("keys"), 2) {
-        Err(Fault::Refused(told)) => assert!(told.contains("`keys/` has more than 2"), "{told}"),
+        Err(Fault::Refused(told)) => assert!(told.contains("`keys` has more than 2"), "{told}"),
         other => panic!("{other:?}"),
     }
     assert_eq!(liar.requests.load(Ordering::SeqCst), 1);

@@ -226,7 +226,7 @@ fn wrapped_keys_without_number_are_refused() {
         entries.extend((0..MOST_LISTED).map(|number| Entry::new(name(number), None)));
         Ok(entries)
     }));
-    assert!(error.contains("`keys/` has more than 100000"), "{error}");
+    assert!(error.contains("`keys` has more than 100000"), "{error}");
     let (name, reason) = (Name::new("keys/bad").unwrap(), "such a name is not taken".to_owned());
     let error = refusal(&Lying(local(&scene), |_: Vec<Entry>| {
         Err(Fault::Entry { name: name.clone(), reason: reason.clone() })

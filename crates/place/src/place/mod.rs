@@ -311,7 +311,7 @@ impl Abilities {
 pub fn too_many(directory: &Name, most: usize) -> Fault {
     let path = directory.path().display();
     Fault::Refused(format!(
-        "`{path}/` has more than {most} such names; somebody may have added them"
+        "the directory `{path}` has more than {most} entries; somebody may have added them"
     ))
 }
 
