@@ -56,6 +56,25 @@ fn is_a_file_in_every_format(run: &RunSettings) {
 }
 
 #[test]
+fn a_file_that_was_cut_opens_nowhere() {
+    for (name, keys) in every_key_ring() {
+        let run = &options().run;
+        let content = bytes(40);
+        let mut sealed = vec![0; buffer::sealed_length(&keys, 40).unwrap() as usize];
+        let length = buffer::seal(&keys, &content, &mut sealed, run).unwrap();
+        for cut in 0..length {
+            let mut opened = vec![0; length];
+            let apart = buffer::open(&keys, &sealed[..cut], &mut opened, run);
+            let in_place = buffer::open_in_place(&keys, &mut sealed[..cut].to_vec(), run);
+            assert_eq!(apart.is_ok(), in_place.is_ok(), "{name}: {cut}");
+            // Formats without tags can't tell.
+            let is_authenticated = keys.primary().cipher().is_authenticated();
+            assert!(in_place.is_err() || !is_authenticated, "{name}: {cut}");
+        }
+    }
+}
+
+#[test]
 fn nothing_unauthenticated_is_left() {
     for (name, keys) in every_key_ring() {
         if keys.primary().cipher().tag_length() == 0 {
