@@ -36,11 +36,15 @@ pub(crate) fn check_completion(method: &Method, uri: &Uri, answer: &Buffer) -> R
         return Ok(());
     }
     let answer = answer.to_vec();
-    let answer = String::from_utf8_lossy(&answer);
-    match [MADE, FAILED].iter().any(|element| answer.contains(element)) {
+    match [MADE, FAILED].iter().any(|element| holds(&answer, element)) {
         true => Ok(()),
         false => Err(Error::new(ErrorKind::Unexpected, NO_STORE)),
     }
+}
+
+/// Returns whether a text is in an answer.
+pub(crate) fn holds(answer: &[u8], text: &str) -> bool {
+    answer.windows(text.len()).any(|found| found == text.as_bytes())
 }
 
 /// The elements of answers to requests that make parts an object.

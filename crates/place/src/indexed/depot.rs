@@ -1,6 +1,6 @@
 //! The small files of a sealed tree in the place where it lies.
 
-use evener_core::shown_text;
+use evener_core::shown;
 use evener_format::Recipe;
 use evener_format::index::StorageName;
 use sha2::{Digest, Sha256};
@@ -111,9 +111,7 @@ impl<'a> Depot<'a> {
             _ => self.origin.list(&name),
         };
         listed.map_err(|fault| match fault {
-            Fault::Entry { name, reason } => {
-                refused(format!("`{}`: {reason}", shown_text(&name.path().to_string_lossy())))
-            }
+            Fault::Entry { name, reason } => refused(format!("`{}`: {reason}", shown(name.path()))),
             fault => fault.into(),
         })
     }

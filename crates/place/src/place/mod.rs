@@ -309,7 +309,7 @@ impl Abilities {
 
 /// The fault of a directory with more than `most` entries.
 pub fn too_many(directory: &Name, most: usize) -> Fault {
-    let path = directory.path().display();
+    let path = evener_core::shown(directory.path());
     Fault::Refused(format!(
         "the directory `{path}` has more than {most} entries; somebody may have added them"
     ))
