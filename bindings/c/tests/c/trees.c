@@ -333,14 +333,14 @@ static void a_changed_index_is_not_authentic(const evener_file_key *key, const c
                                              evener_tree_options *options)
 {
     char command[8192];
-    const char *source = in(directory, "source"), *tree = in(directory, "tree-4");
+    const char *source = in(directory, "source"), *tree = in(directory, "tree-5");
     OK(evener_tree_seal(key, source, tree, options, NULL));
     snprintf(command, sizeof command, "for file in '%s'/data/*/*; do echo >>\"$file\"; done", tree);
     CHECK(system(command) == 0);
     struct items items = {0};
     EXPECT(EVENER_STATUS_AUTHENTICATION_FAILED,
            evener_tree_diff(key, tree, source, 0, options, take, &items, NULL));
-    CHECK(strstr(evener_last_error(), "changed"));
+    CHECK(strstr(evener_last_error(), "damaged"));
 }
 
 /* With a key of OpenSSH's, where that is installed. */
