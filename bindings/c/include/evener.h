@@ -64,7 +64,7 @@ enum evener_status
      */
     EVENER_STATUS_UNKNOWN_CIPHER = 2,
     /**
-     * The key has the wrong length, is missing, or is superfluous.
+     * The key has the wrong length, is missing or superfluous, or is not that of the sealed tree.
      */
     EVENER_STATUS_INVALID_KEY = 3,
     /**
@@ -1500,8 +1500,9 @@ evener_status evener_tree_rekey(const struct evener_file_key *key,
 /**
  * Decrypts a generation of a sealed tree, or the `paths` in it, to a directory. Only authenticated
  * data gets a final name. The summary's `generation` is the one that was read. Otherwise as
- * `evener_decrypt_path`. A tree that is not believed (of another key, rolled back, signed by others)
- * is `EVENER_STATUS_FILE`.
+ * `evener_decrypt_path`. A tree of another key is `EVENER_STATUS_INVALID_KEY`, a changed one
+ * `EVENER_STATUS_AUTHENTICATION_FAILED`, and one that is not believed (rolled back, signed by
+ * others) `EVENER_STATUS_FILE`.
  */
 evener_status evener_tree_decrypt(const struct evener_file_key *key,
                                   const char *tree,

@@ -6,7 +6,7 @@ use std::ffi::{CStr, CString};
 use facade::format::FormatError;
 use facade::keys::KeyError;
 use facade::place::Fault;
-use facade::{EngineError, Failure, FileError, Rejection, UnknownCipher};
+use facade::{EngineError, Failure, FileError, Refusal, Rejection, UnknownCipher};
 
 /// The result of a call. Later versions may add numbers and never change one.
 #[repr(i32)]
@@ -18,7 +18,7 @@ pub enum Status {
     InvalidArgument = 1,
     /// There is no cipher of this name.
     UnknownCipher = 2,
-    /// The key has the wrong length, is missing, or is superfluous.
+    /// The key has the wrong length, is missing or superfluous, or is not that of the sealed tree.
     InvalidKey = 3,
     /// There is no engine of this name, or it can't be used on this machine.
     EngineUnavailable = 4,
@@ -187,6 +187,7 @@ impl From<FileError> for Trouble {
                 (*rejection).into()
             }
             FileError::Place(Fault::Damaged { .. }) => Status::AuthenticationFailed,
+            FileError::Refused(Refusal::NoKey(_)) => Status::InvalidKey,
             FileError::Format(_) | FileError::ShortBuffer { .. } => Status::MalformedJob,
             FileError::Engine(error) => return error.clone().into(),
             _ => Status::File,
@@ -201,6 +202,7 @@ impl From<Failure> for Trouble {
             FileError::NoEngine { .. } => Status::NotOffered,
             FileError::Interrupted => Status::Cancelled,
             FileError::Place(Fault::Damaged { .. }) => Status::AuthenticationFailed,
+            FileError::Refused(Refusal::NoKey(_)) => Status::InvalidKey,
             _ => Status::File,
         };
         Trouble::new(status, failure.to_string())

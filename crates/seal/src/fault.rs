@@ -28,7 +28,8 @@ pub enum Fault {
         /// The reason, as text.
         reason: String,
     },
-    /// The index of a sealed tree is not authentic from the entry with this name on.
+    /// A sealed tree's index is not authentic from the entry with this name on, or the file with
+    /// this name, a root or the marker, is not authentic.
     #[error("{reason}")]
     Damaged {
         /// Its name.

@@ -297,6 +297,10 @@ pub enum Refusal {
     #[error("{0}")]
     SlowForMany(&'static str),
 
+    /// No key that was given opens a sealed tree; the text names the missing one.
+    #[error("{0}")]
+    NoKey(String),
+
     /// A reason of the program that uses this library.
     #[error("{0}")]
     Other(String),

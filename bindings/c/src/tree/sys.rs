@@ -104,8 +104,9 @@ pub unsafe extern "C" fn evener_tree_rekey(
 
 /// Decrypts a generation of a sealed tree, or the `paths` in it, to a directory. Only authenticated
 /// data gets a final name. The summary's `generation` is the one that was read. Otherwise as
-/// `evener_decrypt_path`. A tree that is not believed (of another key, rolled back, signed by others)
-/// is `EVENER_STATUS_FILE`.
+/// `evener_decrypt_path`. A tree of another key is `EVENER_STATUS_INVALID_KEY`, a changed one
+/// `EVENER_STATUS_AUTHENTICATION_FAILED`, and one that is not believed (rolled back, signed by
+/// others) `EVENER_STATUS_FILE`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn evener_tree_decrypt(
     key: Option<&FileKeyHandle>,

@@ -185,7 +185,7 @@ static void what_does_not_fit_is_refused(const evener_file_key *key, const char 
     const char *tree = in(directory, "tree-1");
     evener_file_key *wrong, *short_key;
     OK(evener_file_key_generate(NULL, &wrong));
-    EXPECT(EVENER_STATUS_FILE, evener_tree_verify(wrong, tree, options, NULL));
+    EXPECT(EVENER_STATUS_INVALID_KEY, evener_tree_verify(wrong, tree, options, NULL));
     CHECK(strstr(evener_last_error(), "not that of the tree"));
     OK(evener_file_key_generate("cobblestone-128", &short_key));
     EXPECT(EVENER_STATUS_INVALID_KEY, evener_tree_verify(short_key, tree, options, NULL));
@@ -221,7 +221,7 @@ static void old_generations_are_cleaned(const evener_file_key *key, const char *
     OK(evener_tree_rekey(key, tree, new_key, options, &report));
     check_generation(report, 4, 1);
     OK(evener_tree_verify(new_key, tree, options, NULL));
-    EXPECT(EVENER_STATUS_FILE, evener_tree_verify(key, tree, options, NULL));
+    EXPECT(EVENER_STATUS_INVALID_KEY, evener_tree_verify(key, tree, options, NULL));
     evener_file_key_free(new_key);
 }
 
@@ -329,8 +329,8 @@ static void a_plain_tree_in_its_place_is_refused(const evener_file_key *key, con
     CHECK(unsetenv("XDG_STATE_HOME") == 0);
 }
 
-static void a_changed_index_is_not_authentic(const evener_file_key *key, const char *directory,
-                                             evener_tree_options *options)
+static void a_changed_tree_is_not_authentic(const evener_file_key *key, const char *directory,
+                                            evener_tree_options *options)
 {
     char command[8192];
     const char *source = in(directory, "source"), *tree = in(directory, "tree-5");
@@ -341,6 +341,10 @@ static void a_changed_index_is_not_authentic(const evener_file_key *key, const c
     EXPECT(EVENER_STATUS_AUTHENTICATION_FAILED,
            evener_tree_diff(key, tree, source, 0, options, take, &items, NULL));
     CHECK(strstr(evener_last_error(), "damaged"));
+    snprintf(command, sizeof command, "echo >>'%s/tree/0000000000000000001'", tree);
+    CHECK(system(command) == 0);
+    EXPECT(EVENER_STATUS_AUTHENTICATION_FAILED, evener_tree_verify(key, tree, options, NULL));
+    CHECK(strstr(evener_last_error(), "is no valid root"));
 }
 
 /* With a key of OpenSSH's, where that is installed. */
@@ -382,7 +386,7 @@ void test_trees(const char *directory)
     a_tree_for_recipients_is_signed(directory, &options);
     other_recipients_are_an_error(directory, &options);
     a_plain_tree_in_its_place_is_refused(key, directory);
-    a_changed_index_is_not_authentic(key, directory, &options);
+    a_changed_tree_is_not_authentic(key, directory, &options);
     a_key_of_openssh_signs(key, directory, &options);
     evener_file_key_free(key);
 }

@@ -2,7 +2,7 @@
 
 use evener_format::index::{Body, Border, Claim, KeyId, MOST_SKIPPED, Padding, SignerKeys};
 
-use super::depot::refused;
+use super::depot::{damaged, refused};
 use super::index_writer::IndexDone;
 use super::keys::Keys;
 use super::known::Known;
@@ -349,7 +349,8 @@ pub(super) fn says_nothing(error: &FileError) -> bool {
 }
 
 fn no_root(number: u64) -> FileError {
-    refused(format!("`{}` is no valid root", root_path(number)))
+    let path = root_path(number);
+    damaged(&path, format!("`{path}` is no valid root"))
 }
 
 const CAN_NOT_READ: &str = "this machine has no state of the tree and can't read it: give what opens it \

@@ -176,6 +176,16 @@ const READ_FIRST: u64 = 16 << 10;
 /// The number of bytes to read at once while hashing a file.
 const READ_AT_ONCE: usize = 1 << 20;
 
+/// The error for a root or marker that is not authentic.
+pub(super) fn damaged(path: &str, reason: impl Into<String>) -> FileError {
+    Fault::Damaged { name: Name::found(path.into()), reason: reason.into() }.into()
+}
+
+/// The error for a key that is missing.
+pub(super) fn no_key(reason: impl Into<String>) -> FileError {
+    Refusal::NoKey(reason.into()).into()
+}
+
 pub(super) fn refused(reason: impl Into<String>) -> FileError {
     Refusal::Other(reason.into()).into()
 }

@@ -10,7 +10,7 @@ use evener_keys::{CobblestoneSuite, KeyError, KeyFile, KeyMaterial, NoUnlock, Un
 use sha2::{Digest, Sha256};
 
 use super::base::says_nothing;
-use super::depot::{Depot, refused};
+use super::depot::{Depot, no_key};
 use crate::FileError;
 
 /// The keys of a caller for a sealed tree, and the means to open wrapped ones.
@@ -63,11 +63,11 @@ impl Keychain {
         wrapped: &[u8],
         path: &str,
     ) -> Result<TreeKeys, FileError> {
-        match self.open(wrapped, path).map_err(|error| refused(error.to_string()))? {
+        match self.open(wrapped, path).map_err(|error| no_key(error.to_string()))? {
             KeyMaterial::Cobblestone { suite: CobblestoneSuite::Aes256Gcm, key } => {
                 Ok(TreeKeys::new(&key, tree)?)
             }
-            _ => Err(refused(format!("`{path}` is not a key for cobblestone-256"))),
+            _ => Err(no_key(format!("`{path}` is not a key for cobblestone-256"))),
         }
     }
 }
@@ -114,12 +114,12 @@ impl<'a> Keys<'a> {
         let key = self.get(depot, commitment.id())?;
         match key.commitment() == commitment {
             true => Ok(key),
-            false => Err(refused(format!("the key {} is not the one listed", commitment.id()))),
+            false => Err(no_key(format!("the key {} is not the one listed", commitment.id()))),
         }
     }
 
     fn unwrap(&self, depot: &Depot<'_>, key: KeyId) -> Result<Arc<TreeKeys>, FileError> {
-        let mut cause = refused(match self.given.is_empty() {
+        let mut cause = no_key(match self.given.is_empty() {
             true => format!("the tree has no wrapped key {key}, and its key was not given"),
             false => format!("the key given is not that of the tree, and there is no key {key}"),
         });
@@ -132,12 +132,12 @@ impl<'a> Keys<'a> {
                 Ok(keys) if keys.commitment().id() == key => return Ok(Arc::new(keys)),
                 // The unread file may be the key.
                 _ if says_nothing(&cause) => {}
-                Ok(_) => cause = refused(format!("`{path}` holds another key than its name says")),
+                Ok(_) => cause = no_key(format!("`{path}` holds another key than its name says")),
                 Err(error) => cause = error,
             }
         }
         match paths.len() > MOST_TRIED && !says_nothing(&cause) {
-            true => Err(refused(format!(
+            true => Err(no_key(format!(
                 "{cause}; of the {} wrappings of the key {key}, the last {MOST_TRIED} were tried",
                 paths.len()
             ))),

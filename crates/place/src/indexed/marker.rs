@@ -2,7 +2,7 @@
 
 use evener_format::index::TreeId;
 
-use super::depot::{Created, Depot, refused};
+use super::depot::{Created, Depot, damaged, refused};
 use crate::FileError;
 
 /// The name of the marker.
@@ -15,7 +15,7 @@ pub(super) fn read(depot: &Depot<'_>) -> Result<Option<TreeId>, FileError> {
     let id = text.and_then(|text| text.strip_prefix("evener-tree-v1 ")?.strip_suffix('\n'));
     match id.and_then(TreeId::from_text) {
         Some(id) => Ok(Some(id)),
-        None => Err(refused(format!("`{MARKER}` is damaged: it should name the tree"))),
+        None => Err(damaged(MARKER, format!("`{MARKER}` is damaged: it should name the tree"))),
     }
 }
 

@@ -4,7 +4,7 @@ use evener_format::index::{Body, KeyId, MOST_SKIPPED, SignerKeys};
 use evener_keys::signing::PublicKey;
 
 use super::base::says_nothing;
-use super::depot::refused;
+use super::depot::{damaged, no_key, refused};
 use super::known::Known;
 use super::roots::{Generation, Pin, RootDigest, Roots, Step, root_path, same};
 use crate::FileError;
@@ -44,25 +44,7 @@ impl Roots<'_> {
         known: &Known,
         trust: &Trust,
     ) -> Result<Generation, FileError> {
-        let lacks_key = || {
-            let step = self.step(number);
-            step.is_ok_and(|step| self.keys.get(self.depot, step.claim.key).is_err())
-        };
-        let generation = self.open(number).map_err(|error| match number {
-            _ if error == FileError::Interrupted => error,
-            1 if lacks_key() => refused(format!("`{}` can't be opened: {error}", root_path(1))),
-            _ if lacks_key() => refused(format!(
-                "`{}` can't be opened: {error}; an earlier generation that it opens can be read with \
-                 --generation N",
-                root_path(number)
-            )),
-            _ => {
-                let hint = self.valid_before(number).map_or_else(String::new, |before| {
-                    format!("; --generation {before} reads the one before")
-                });
-                refused(format!("`{}` is no valid root: {error}{hint}", root_path(number)))
-            }
-        })?;
+        let generation = self.open(number).map_err(|error| self.unopened(number, error))?;
         known.pins().try_for_each(|pin| self.check_chain(&generation, pin))?;
         if known.last().is_none() {
             self.check_first(&generation)?;
@@ -86,6 +68,27 @@ impl Roots<'_> {
             _ => {}
         }
         Ok(generation)
+    }
+
+    /// The reason why a root can't be opened.
+    fn unopened(&self, number: u64, error: FileError) -> FileError {
+        if error == FileError::Interrupted {
+            return error;
+        }
+        let (path, step) = (root_path(number), self.step(number));
+        if step.is_ok_and(|step| self.keys.get(self.depot, step.claim.key).is_err()) {
+            let hint = match number {
+                1 => "",
+                _ => "; an earlier generation that it opens can be read with --generation N",
+            };
+            let reason = format!("`{path}` can't be opened: {error}{hint}");
+            return if says_nothing(&error) { refused(reason) } else { no_key(reason) };
+        }
+        let hint = self.valid_before(number).map_or_else(String::new, |before| {
+            format!("; --generation {before} reads the one before")
+        });
+        let reason = format!("`{path}` is no valid root: {error}{hint}");
+        if says_nothing(&error) { refused(reason) } else { damaged(&path, reason) }
     }
 
     /// Opens a root before the one that is known, to which that one leads. It takes no other key.

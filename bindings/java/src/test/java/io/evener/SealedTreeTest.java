@@ -121,7 +121,7 @@ class SealedTreeTest {
             tree(key).seal(source);
             EvenerException wrong =
                     assertThrows(EvenerException.class, () -> tree(other).verify());
-            assertEquals(Status.FILE, wrong.status());
+            assertEquals(Status.INVALID_KEY, wrong.status());
             assertTrue(wrong.report().isPresent());
 
             Files.move(
