@@ -12,8 +12,13 @@ use pyo3::types::PyBytes;
 use crate::buffers::{made, unattached};
 use crate::error::Trouble;
 use crate::sys::{Input, Output, bytes_of, disjoint, refuse_shared, reserved};
+use crate::values::given;
 
-/// A cipher with its key.
+/// A cipher with its key: aes-128-gcm, aes-192-gcm, aes-256-gcm or chacha20-poly1305.
+///
+/// seal and its variants draw random nonces, for at most 2^32 messages under a key. A sealed message
+/// is its nonce of 12 bytes, the ciphertext, and the tag of 16. A message that is not authentic raises
+/// a DamagedError.
 #[pyclass(frozen, module = "evener")]
 pub(crate) struct Aead {
     aead: facade::Aead,
@@ -39,17 +44,21 @@ impl Aead {
         Ok(Aead { aead: facade::Aead::new(cipher, &key)?, nonces })
     }
 
+    /// Makes a key for a cipher.
     #[staticmethod]
     fn generate_key<'py>(py: Python<'py>, cipher: &str) -> Result<Bound<'py, PyBytes>, Trouble> {
         let cipher = cipher.parse().map_err(Trouble::usage)?;
         Ok(PyBytes::new(py, facade::Aead::generate_key(cipher)?.bytes()))
     }
 
+    /// How many bytes longer a sealed message is: 28.
     #[getter]
     fn overhead(&self) -> usize {
         Nonce::LENGTH + self.tag()
     }
 
+    /// Encrypts under the caller's nonce of 12 bytes, which no other message under this key may have.
+    /// Returns the ciphertext and the tag.
     #[pyo3(signature = (nonce, data, associated_data))]
     fn encrypt<'py>(
         &self,
@@ -67,6 +76,7 @@ impl Aead {
         })
     }
 
+    /// Decrypts a result of encrypt.
     #[pyo3(signature = (nonce, data, associated_data))]
     fn decrypt<'py>(
         &self,
@@ -82,6 +92,7 @@ impl Aead {
         })
     }
 
+    /// Seals a message. aad is authenticated, and not part of the result.
     #[pyo3(signature = (data, aad=None))]
     fn seal<'py>(
         &self,
@@ -100,6 +111,7 @@ impl Aead {
         })
     }
 
+    /// Opens a sealed message.
     #[pyo3(signature = (sealed, aad=None))]
     fn open<'py>(
         &self,
@@ -114,6 +126,7 @@ impl Aead {
         })
     }
 
+    /// Seals messages, with the same aad, on all cores.
     #[pyo3(signature = (messages, aad=None))]
     fn seal_many<'py>(
         &self,
@@ -137,6 +150,7 @@ impl Aead {
         Ok(sealed)
     }
 
+    /// Opens sealed messages on all cores: all of them, or none.
     #[pyo3(signature = (sealed, aad=None))]
     fn open_many<'py>(
         &self,
@@ -154,6 +168,8 @@ impl Aead {
         Ok(cut(py, &out, &lengths)?)
     }
 
+    /// Seals the messages data[offsets[i]:offsets[i + 1]] into a buffer, without gaps. Returns the
+    /// length of all results.
     #[pyo3(signature = (data, offsets, out, aad=None))]
     fn seal_many_into(
         &self,
@@ -178,6 +194,7 @@ impl Aead {
         Ok(length)
     }
 
+    /// Opens the messages that seal_many_into has sealed, into another buffer.
     #[pyo3(signature = (sealed, offsets, out, aad=None))]
     fn open_many_into(
         &self,
@@ -278,7 +295,7 @@ impl<'py> FromPyObject<'_, 'py> for Offsets {
                 buffer.copy_to_slice(object.py(), &mut numbers)?;
                 numbers
             }
-            Err(_) => object.extract()?,
+            Err(_) => given("offsets", &object, "a sequence of numbers from 0 to 2**63 - 1")?,
         };
         let number = |number| usize::try_from(number).unwrap_or(usize::MAX);
         Ok(Offsets(numbers.into_iter().map(number).collect()))

@@ -10,13 +10,14 @@ use pyo3::types::PyBytes;
 use crate::error::Trouble;
 use crate::keys::KeyRing;
 use crate::sys::{Input, Output, Slices};
+use crate::values::Count;
 use crate::watched::watched;
 
 /// The greatest sealed length of `length` bytes.
 #[pyfunction]
 #[pyo3(signature = (length, *, keys))]
-pub(crate) fn sealed_size(length: u64, keys: &KeyRing) -> Result<u64, Trouble> {
-    Ok(keys.evener()?.sealed_length(length)?)
+pub(crate) fn sealed_size(length: Count, keys: &KeyRing) -> Result<u64, Trouble> {
+    keys.evener()?.sealed_length(length.0).map_err(Trouble::usage)
 }
 
 /// The length of the content of a file that has `length` bytes; `None` if no whole file has them.

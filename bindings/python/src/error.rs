@@ -6,7 +6,7 @@ use facade::format::FormatError;
 use facade::keys::KeyError;
 use facade::place::Fault;
 use facade::{AeadError, EngineError, Failure, FileError, OperationError, Refusal, Report};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
@@ -17,6 +17,8 @@ pub(crate) enum Trouble {
     /// The caller's mistake.
     Usage(String),
     Key(KeyError),
+    /// A key file can't be read, and its name may be a key.
+    HiddenKey,
     Engine(EngineError),
     Aead(AeadError),
     File(FileError),
@@ -36,12 +38,14 @@ impl From<Trouble> for PyErr {
         let raised = Python::attach(|py| match trouble {
             Trouble::Usage(message) => Ok(PyValueError::new_err(message)),
             Trouble::Python(error) => Ok(error),
+            Trouble::Key(error @ KeyError::PassphraseMemory { .. }) => {
+                Ok(PyMemoryError::new_err(error.to_string()))
+            }
             Trouble::Key(error) => raise(py, "KeyError", &error.to_string(), error.path(), None),
+            Trouble::HiddenKey => raise(py, "KeyError", HIDDEN_KEY, None, None),
             Trouble::Engine(error) => raise(py, "EvenerError", &error.to_string(), None, None),
             Trouble::Aead(error) => raise(py, of_aead(&error), &error.to_string(), None, None),
-            Trouble::File(error) => {
-                raise(py, class_of(&error), &shown(&error.to_string()), None, None)
-            }
+            Trouble::File(error) => of_file(py, &error),
             Trouble::Operation(error) => of_operation(py, *error),
         });
         raised.unwrap_or_else(|error| error)
@@ -55,7 +59,25 @@ fn of_operation(py: Python<'_>, error: OperationError) -> PyResult<PyErr> {
         OperationError::Incomplete(report) => (report.failures.first(), Some(&**report)),
     };
     let class = first.map_or("EvenerError", |failure| class_of(&failure.error));
-    raise(py, class, &message, first.map(|failure| &*failure.path), report)
+    let raised = raise(py, class, &message, first.map(|failure| &*failure.path), report)?;
+    first.map_or(Ok(()), |failure| tell_number(py, &raised, &failure.error))?;
+    Ok(raised)
+}
+
+fn of_file(py: Python<'_>, error: &FileError) -> PyResult<PyErr> {
+    let raised = raise(py, class_of(error), &shown(&error.to_string()), None, None)?;
+    tell_number(py, &raised, error)?;
+    Ok(raised)
+}
+
+/// Sets `errno` of a `SystemError`.
+fn tell_number(py: Python<'_>, raised: &PyErr, error: &FileError) -> PyResult<()> {
+    match error {
+        FileError::System { errno, .. } | FileError::Output { errno, .. } => {
+            raised.value(py).setattr("errno", errno.number())
+        }
+        _ => Ok(()),
+    }
 }
 
 fn of_aead(error: &AeadError) -> &'static str {
@@ -88,6 +110,8 @@ fn class_of(error: &FileError) -> &'static str {
         FileError::System { errno, .. } if errno.kind() == std::io::ErrorKind::NotFound => {
             "MissingError"
         }
+        FileError::System { .. } | FileError::Output { .. } => "SystemError",
+        FileError::Refused(Refusal::NoKey(_)) => "KeyError",
         FileError::Refused(Refusal::Options(_)) | FileError::ShortBuffer { .. } => USAGE,
         _ => "EvenerError",
     }
@@ -124,6 +148,9 @@ pub(crate) fn python_report<'py>(py: Python<'py>, report: &Report) -> PyResult<B
 fn shown(message: &str) -> String {
     facade::program::shown_text(message).to_string()
 }
+
+const HIDDEN_KEY: &str = "can't read the key file: there is none of the name given, which is not \
+                          shown because it may be a key itself; KeyRing.of_bytes takes the bytes of a key";
 
 /// Stands for `ValueError`, which is not a class of this package.
 const USAGE: &str = "";

@@ -3,8 +3,10 @@
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
-use facade::{Control, Operation, StreamSource, StreamTarget};
+use facade::{Control, Evener, Failure, Operation, OperationError, StreamSource, StreamTarget};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -37,14 +39,52 @@ pub(crate) fn process<'py>(
     };
     let report = watched(py, &control, progress.as_ref(), || {
         let evener = wishes.evener(keys, &control)?;
-        if trees::is_sealed(&evener, &wishes, keys, operation, source, target)? {
-            trees::process(&evener, &wishes, keys, operation, source, target)
-        } else {
-            wishes.check_plain()?;
-            Ok(evener.process(operation, source, target)?)
+        let is_sealed = trees::is_sealed(&evener, &wishes, keys, operation, source, target)?;
+        let work = || match is_sealed {
+            true => trees::process(&evener, &wishes, keys, operation, source, target),
+            false => {
+                wishes.check_plain()?;
+                Ok(evener.process(operation, source, target)?)
+            }
+        };
+        // A sealed tree adds up its own files.
+        let is_measured = operation == Operation::Encrypt || !is_sealed;
+        if !is_measured || !control.wants_total() || wishes.has("remove_source") {
+            return work();
         }
+        let (beside, has_failed) = (target.filter(|_| !is_sealed), AtomicBool::new(false));
+        thread::scope(|scope| {
+            let measure = || {
+                let is_over = || has_failed.load(Ordering::Relaxed);
+                if let Some((files, bytes)) = total(&evener, operation, source, beside, is_over) {
+                    control.tell_total(files, bytes);
+                }
+            };
+            // If no thread can be started, the total stays unknown.
+            let _ = thread::Builder::new().spawn_scoped(scope, measure);
+            let done = work();
+            has_failed.store(done.is_err(), Ordering::Relaxed);
+            done
+        })
     })?;
     Ok(python_report(py, &report?)?)
+}
+
+/// The number of files that an operation takes, and of their bytes.
+fn total(
+    evener: &Evener,
+    operation: Operation,
+    source: &Path,
+    target: Option<&Path>,
+    is_over: impl Fn() -> bool,
+) -> Option<(u64, u64)> {
+    match source.metadata() {
+        Ok(status) if status.is_file() => Some((1, status.len())),
+        _ => {
+            let total = evener.measure(operation, source, target, is_over)?;
+            Some((total.files, total.bytes))
+        }
+    }
 }
 
 /// Lists encrypted files, or the entries of a sealed tree: a JSON document for each, and one for
@@ -87,10 +127,21 @@ pub(crate) fn seal_pieces(
     let pieces: Vec<_> = pieces.iter().map(Input::bytes).collect();
     watched(py, &control, None, || {
         let source = StreamSource::Reader(Box::new(Pieces { current: &[], rest: pieces.iter() }));
-        let evener = wishes.evener(keys, &control)?;
-        evener.process_stream(Operation::Encrypt, source, StreamTarget::File(target.0))?;
-        Ok(())
+        let (evener, path) = (wishes.evener(keys, &control)?, &target.0);
+        let sealed =
+            evener.process_stream(Operation::Encrypt, source, StreamTarget::File(path.clone()));
+        sealed.map(drop).map_err(|error| of_target(error, path).into())
     })?
+}
+
+/// The error with the path of the target, where the pieces have none.
+fn of_target(mut error: OperationError, target: &Path) -> OperationError {
+    let name = |failure: &mut Failure| target.clone_into(&mut failure.path);
+    match &mut error {
+        OperationError::NotBegun(failure) => name(failure),
+        OperationError::Incomplete(report) => report.failures.iter_mut().for_each(name),
+    }
+    error
 }
 
 /// Reads buffers one after another.

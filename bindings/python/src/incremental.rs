@@ -4,7 +4,10 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use facade::format::{Chunk, ChunkIv, FileCipher, FormatError, Geometry};
 use facade::hazmat::{nonce, seal_batch};
-use facade::{Aead, Direction, KeyRing as Ring, Nonce, Opening, Refusal, Sealing};
+use facade::{
+    Aead, AeadError, Direction, FileError, KeyRing as Ring, Nonce, Opening, Refusal, Rejection,
+    Sealing,
+};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -265,8 +268,11 @@ impl File {
             }
             Direction::Decrypt => {
                 let open = |((_, input, output), iv)| Opening::new(iv, input, output);
+                let first = pairs.first().map_or(0, |(chunk, ..)| chunk.index);
+                let is_end = pairs.last().is_some_and(|(chunk, ..)| chunk.last);
                 let mut batch: Vec<_> = pairs.into_iter().zip(&ivs).map(open).collect();
-                Ok(self.aead.open_batch(&mut batch)?)
+                let opened = self.aead.open_batch(&mut batch);
+                opened.map_err(|error| self.forged(error, first, is_end))
             }
         }
     }
@@ -285,6 +291,19 @@ impl File {
         let output = output as usize;
         self.process(direction, vec![(chunk, input, &mut out[..output])])?;
         Ok(output)
+    }
+
+    /// The error for chunks from `first` on; `is_end` for the last one alone.
+    fn forged(&self, error: AeadError, first: u64, is_end: bool) -> Trouble {
+        let AeadError::Forged { message, .. } = error else { return error.into() };
+        let (chunk, rejection) = (first + message as u64, Rejection::Tag);
+        Trouble::File(match is_end {
+            true => {
+                let key_fits = self.cipher.is_committed();
+                FileError::RejectedEnd { chunk, rejection, key_fits }
+            }
+            false => FileError::Rejected { chunk, rejection },
+        })
     }
 
     fn nonce(&self, chunk: &Chunk) -> [u8; Nonce::LENGTH] {

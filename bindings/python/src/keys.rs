@@ -1,5 +1,8 @@
 //! Keys.
 
+use std::ffi::OsStr;
+use std::io::ErrorKind;
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use facade::keys::age::Identity;
@@ -11,6 +14,7 @@ use pyo3::prelude::*;
 
 use crate::error::Trouble;
 use crate::path::AnyPath;
+use crate::values::{STRINGS, given};
 
 /// The keys of operations. It never prints a secret, and can't be pickled.
 #[pyclass(frozen, module = "evener")]
@@ -28,6 +32,7 @@ enum Content {
 
 #[pymethods]
 impl KeyRing {
+    /// Reads a key file: Evener's, a Tink keyset, or either of them wrapped in age.
     #[staticmethod]
     #[pyo3(signature = (path, *, passphrase=None, identities=None))]
     fn load(
@@ -36,10 +41,14 @@ impl KeyRing {
         passphrase: Option<Secret>,
         identities: Option<AnyPath>,
     ) -> Result<KeyRing, Trouble> {
-        let material = py.detach(|| keys::load(&path.0, &unlocking(passphrase, identities)?))?;
-        Ok(Content::Key(material).into())
+        py.detach(|| {
+            let unlock = unlocking(passphrase, identities)?;
+            let material = keys::load(&path.0, &unlock).map_err(|error| hidden(error, &path.0))?;
+            Ok(Content::Key(material).into())
+        })
     }
 
+    /// Makes a key for cobblestone-256, cobblestone-128 or tink. Store it with save.
     #[staticmethod]
     #[pyo3(signature = (format="cobblestone-256"))]
     fn generate(format: &str) -> Result<KeyRing, Trouble> {
@@ -47,6 +56,7 @@ impl KeyRing {
         Ok(Content::Key(KeyMaterial::generate(format)?).into())
     }
 
+    /// Takes a key of 16 or 32 bytes for Cobblestone, C2SP's chunked encryption.
     #[staticmethod]
     fn of_bytes(secret: &[u8]) -> Result<KeyRing, Trouble> {
         match KeyMaterial::of_bytes(secret) {
@@ -55,17 +65,21 @@ impl KeyRing {
         }
     }
 
+    /// The keys of age files. A file with identities or a passphrase opens them.
+    ///
+    /// Encryption is for the recipients, with the passphrase, or for the recipients of the identities.
     #[staticmethod]
     #[pyo3(signature = (identity=None, *, recipients=None, passphrase=None))]
     fn age(
         py: Python<'_>,
         identity: Option<AnyPath>,
-        recipients: Option<Vec<String>>,
+        recipients: Option<Bound<'_, PyAny>>,
         passphrase: Option<Secret>,
     ) -> Result<KeyRing, Trouble> {
         let mut keys = py.detach(|| unlocking(passphrase, identity))?;
         keys.recipients = match recipients {
-            Some(lines) => {
+            Some(recipients) => {
+                let lines: Vec<String> = given("recipients", &recipients, STRINGS)?;
                 lines.iter().map(|line| line.trim().parse()).collect::<Result<Vec<_>, _>>()?
             }
             None if keys.passphrase.is_some() => Vec::new(),
@@ -78,6 +92,7 @@ impl KeyRing {
         Ok(Content::Age(keys).into())
     }
 
+    /// Writes a new key file, which only its owner can read.
     fn save(&self, py: Python<'_>, path: AnyPath) -> Result<(), Trouble> {
         match &self.content {
             Content::Key(material) => {
@@ -88,6 +103,7 @@ impl KeyRing {
         }
     }
 
+    /// The name of the format, such as cobblestone-256.
     #[getter]
     fn format(&self) -> &'static str {
         match &self.content {
@@ -186,7 +202,7 @@ enum Secret {
     Bytes(Vec<u8>),
 }
 
-fn unlocking(passphrase: Option<Secret>, identities: Option<AnyPath>) -> Result<AgeKeys, KeyError> {
+fn unlocking(passphrase: Option<Secret>, identities: Option<AnyPath>) -> Result<AgeKeys, Trouble> {
     let passphrase = passphrase.map(|secret| {
         zeroize::Zeroizing::new(match secret {
             Secret::Text(text) => text.into_bytes(),
@@ -194,5 +210,32 @@ fn unlocking(passphrase: Option<Secret>, identities: Option<AnyPath>) -> Result<
         })
     });
     let passphrase = passphrase.as_ref().map(|bytes| &bytes[..]);
-    AgeKeys::of(passphrase, identities.as_ref().map(|path| &*path.0))
+    let path = identities.as_ref().map(|path| &*path.0);
+    AgeKeys::of(passphrase, path).map_err(|error| hidden(error, path.unwrap_or(Path::new(""))))
 }
+
+/// The error for a file that is not there, without a path that may be a key itself.
+fn hidden(error: KeyError, path: &Path) -> Trouble {
+    match error {
+        KeyError::Io { ref cause, .. }
+            if cause.kind() != ErrorKind::PermissionDenied && !is_only_path(path) =>
+        {
+            Trouble::HiddenKey
+        }
+        error => error.into(),
+    }
+}
+
+/// Returns whether a path can't be a key, as bytes or as text: it is too short, has an extension,
+/// or begins with a directory that exists.
+fn is_only_path(path: &Path) -> bool {
+    let is_name =
+        |text: &OsStr| text.to_str().is_some_and(|it| it.chars().all(char::is_alphanumeric));
+    let directory = path.parent().filter(|parent| parent.file_name().is_some());
+    path.as_os_str().len() < SHORTEST_KEY
+        || path.to_str().is_some() && path.extension().is_some_and(is_name)
+        || directory.is_some_and(Path::is_dir)
+}
+
+/// The length of the shortest key, in bytes.
+const SHORTEST_KEY: usize = 16;

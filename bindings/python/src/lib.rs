@@ -14,6 +14,7 @@ mod reader;
 mod source;
 mod sys;
 mod trees;
+mod values;
 mod watched;
 
 use pyo3::prelude::*;

@@ -14,6 +14,7 @@ use pyo3::types::PyDict;
 use crate::error::Trouble;
 use crate::keys::KeyRing;
 use crate::path::AnyPath;
+use crate::values::{STRINGS, given};
 
 /// The options of a call, with the names that they have in Python.
 #[derive(Default)]
@@ -38,6 +39,7 @@ pub(crate) struct Wishes {
     state: Option<PathBuf>,
     signers: Option<String>,
     unsigned: bool,
+    allow_rollback: bool,
     recipients_changed: bool,
 }
 
@@ -60,30 +62,31 @@ impl Wishes {
     /// Returns whether there is an option of this name.
     fn take(&mut self, name: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
         if let Some(flag) = FLAGS.iter().find(|(flag, _)| *flag == name) {
-            if value.extract()? {
+            if given(name, value, "a bool")? {
                 self.flags.push(*flag);
             }
             return Ok(true);
         }
         match name {
-            "engines" => self.engines = value.extract()?,
-            "workers" => self.workers = value.extract()?,
-            "memory" => self.memory = value.extract()?,
-            "max_cpu" => self.max_cpu = value.extract()?,
-            "context" => self.context = value.extract()?,
-            "suffix" => self.suffix = Some(value.extract::<AnyPath>()?.0),
-            "include" => self.include = value.extract()?,
-            "exclude" => self.exclude = value.extract()?,
-            "existing" => self.existing = value.extract()?,
-            "overwrite" => self.overwrite = value.extract()?,
-            "sealed" => self.sealed = value.extract()?,
-            "generation" => self.generation = value.extract()?,
-            "padding" => self.padding = value.extract()?,
-            "checksum" => self.checksum = value.extract()?,
-            "state" => self.state = Some(value.extract::<AnyPath>()?.0),
-            "signers" => self.signers = value.extract()?,
-            "unsigned" => self.unsigned = value.extract()?,
-            "recipients_changed" => self.recipients_changed = value.extract()?,
+            "engines" => self.engines = given(name, value, STRINGS)?,
+            "workers" => self.workers = given(name, value, "a number from 1")?,
+            "memory" => self.memory = given(name, value, "a number of bytes")?,
+            "max_cpu" => self.max_cpu = given(name, value, "a percentage from 1 to 100")?,
+            "context" => self.context = given(name, value, "bytes")?,
+            "suffix" => self.suffix = Some(given::<AnyPath>(name, value, PATH)?.0),
+            "include" => self.include = given(name, value, STRINGS)?,
+            "exclude" => self.exclude = given(name, value, STRINGS)?,
+            "existing" => self.existing = given(name, value, "a str")?,
+            "overwrite" => self.overwrite = given(name, value, "a bool")?,
+            "sealed" => self.sealed = given(name, value, "a bool or None")?,
+            "generation" => self.generation = given(name, value, "a number from 1")?,
+            "padding" => self.padding = given(name, value, "a number of bytes")?,
+            "checksum" => self.checksum = given(name, value, "a bool")?,
+            "state" => self.state = Some(given::<AnyPath>(name, value, PATH)?.0),
+            "signers" => self.signers = given(name, value, "a str")?,
+            "unsigned" => self.unsigned = given(name, value, "a bool")?,
+            "allow_rollback" => self.allow_rollback = given(name, value, "a bool")?,
+            "recipients_changed" => self.recipients_changed = given(name, value, "a bool")?,
             _ => return Ok(false),
         }
         Ok(true)
@@ -99,6 +102,9 @@ impl Wishes {
         let existing = self.existing()?;
         if self.max_cpu.is_some_and(|most| !(1..=100).contains(&most)) {
             return Err(Trouble::usage("max_cpu is a percentage from 1 to 100"));
+        }
+        if self.memory.is_some_and(|most| most < LEAST_MEMORY) {
+            return Err(Trouble::usage("memory is at least 1 MiB"));
         }
         let mut builder = Evener::builder(keys.ring(&self.context)?).engines(&self.engines);
         if let Some(workers) = self.workers {
@@ -119,7 +125,10 @@ impl Wishes {
             options.tree.existing = existing;
             self.flags.iter().for_each(|(_, set)| set(options));
         });
-        Ok(evener.build()?)
+        evener.build().map_err(|error| match self.engines.iter().find(|name| !is_engine(name)) {
+            Some(_) => Trouble::usage(error),
+            None => error.into(),
+        })
     }
 
     fn existing(&self) -> Result<Existing, Trouble> {
@@ -193,15 +202,17 @@ impl Wishes {
         })
     }
 
-    fn has(&self, flag: &str) -> bool {
+    pub(crate) fn has(&self, flag: &str) -> bool {
         self.flags.iter().any(|(name, _)| *name == flag)
     }
 
     fn trust(&self) -> Result<Trust, Trouble> {
+        let (unsigned, rollback) = (self.unsigned, self.allow_rollback);
+        let trust = Trust { unsigned, rollback, ..Trust::default() };
         let Some(text) = &self.signers else {
-            return Ok(Trust { unsigned: self.unsigned, ..Trust::default() });
+            return Ok(trust);
         };
-        if self.unsigned {
+        if unsigned {
             return Err(Trouble::usage("an unsigned tree has no signers"));
         }
         let signers = text.lines().filter_map(|line| PublicKey::from_allowed(line).transpose());
@@ -210,9 +221,19 @@ impl Wishes {
         if signers.is_empty() {
             return Err(Trouble::usage("signers has no public key"));
         }
-        Ok(Trust { signers: Some(signers), ..Trust::default() })
+        Ok(Trust { signers: Some(signers), ..trust })
     }
 }
+
+fn is_engine(selector: &str) -> bool {
+    let name = selector.split(':').next().unwrap_or_default();
+    facade::engines::names().any(|known| known == name)
+}
+
+/// Buffers of one worker fit into it.
+const LEAST_MEMORY: usize = 1 << 20;
+
+const PATH: &str = "a path without null bytes, and not empty";
 
 /// The boolean options.
 const FLAGS: &[(&str, Set)] = &[
@@ -230,7 +251,7 @@ const FLAGS: &[(&str, Set)] = &[
     ("skip_changing", |options| options.tree.skip_changing = true),
     ("insecure_modes", |options| options.tree.insecure_modes = true),
     ("one_file_system", |options| options.tree.one_file_system = true),
-    ("measure_total", |options| options.tree.measure_total = true),
+    ("measure_total", |options| options.run.control.want_total()),
 ];
 
 /// Options that a sealed tree does not have, among them values of `existing`.

@@ -15,6 +15,7 @@ use crate::options::Wishes;
 use crate::path::AnyPath;
 use crate::source::{Fetched, Object, Sealed, Source};
 use crate::sys::Output;
+use crate::values::Count;
 
 /// The plaintext of an encrypted file. Threads share it.
 #[pyclass(frozen, module = "evener._evener")]
@@ -90,28 +91,29 @@ impl Reader {
     }
 
     /// Fills a buffer, or less of it at the end of the file, and returns the number of bytes.
-    fn read_into(&self, py: Python<'_>, mut out: Output, offset: u64) -> Result<usize, Trouble> {
-        self.fill(py, out.bytes_mut(), offset)
+    fn read_into(&self, py: Python<'_>, mut out: Output, offset: Count) -> Result<usize, Trouble> {
+        self.fill(py, out.bytes_mut(), offset.0)
     }
 
     /// Reads `length` bytes, or fewer at the end of the file.
     fn read_at<'py>(
         &self,
         py: Python<'py>,
-        offset: u64,
-        length: u64,
+        offset: Count,
+        length: Count,
     ) -> Result<Bound<'py, PyBytes>, Trouble> {
-        let room = length.min(self.content.len().saturating_sub(offset));
-        made(py, room as usize, |out| self.fill(py, out, offset))
+        self.read(py, offset.0, length.0)
     }
 
     /// Reads the ranges from each start to the corresponding end.
     fn cat_ranges<'py>(
         &self,
         py: Python<'py>,
-        starts: Vec<u64>,
-        ends: Vec<u64>,
+        starts: Vec<Count>,
+        ends: Vec<Count>,
     ) -> Result<Vec<Bound<'py, PyBytes>>, Trouble> {
+        let numbers = |counts: Vec<Count>| counts.into_iter().map(|count| count.0).collect();
+        let (starts, ends): (Vec<u64>, Vec<u64>) = (numbers(starts), numbers(ends));
         let whole = starts.len() == ends.len() && starts.iter().zip(&ends).all(|(a, b)| a <= b);
         if !whole {
             return Err(PyValueError::new_err("each start has an end that is not below it").into());
@@ -127,7 +129,7 @@ impl Reader {
             let plain = now.iter().map(|&index| starts[index]..ends[index]).collect();
             let _fetched = py.detach(|| self.fetch(plain)).map_err(|error| self.trouble(error))?;
             for &index in now {
-                let bytes = self.read_at(py, starts[index], ends[index] - starts[index])?;
+                let bytes = self.read(py, starts[index], ends[index] - starts[index])?;
                 read.push((index, bytes));
             }
         }
@@ -158,6 +160,16 @@ impl Reader {
             Ok(content) => Ok(Reader { content, source: Some(source), run: Mutex::default() }),
             Err(error) => Err(source.take_raised().map_or(error, Trouble::Python)),
         }
+    }
+
+    fn read<'py>(
+        &self,
+        py: Python<'py>,
+        offset: u64,
+        length: u64,
+    ) -> Result<Bound<'py, PyBytes>, Trouble> {
+        let room = length.min(self.content.len().saturating_sub(offset));
+        made(py, room as usize, |out| self.fill(py, out, offset))
     }
 
     /// Reads in pieces, and handles signals between them.

@@ -61,7 +61,10 @@ pub(crate) fn watched<T: Send>(
 fn tell(py: Python<'_>, control: &Control, progress: Option<&Py<PyAny>>) -> PyResult<()> {
     let Some(call) = progress else { return Ok(()) };
     let now = control.progress();
-    call.call1(py, (now.done_files, now.done_bytes, now.found_files, now.found_bytes)).map(|_| ())
+    // Files may grow after the total was measured.
+    let grown = |(files, bytes)| (now.found_files.max(files), now.done_bytes.max(bytes));
+    let (files, bytes) = control.total().map_or((now.found_files, 0), grown);
+    call.call1(py, (now.done_files, now.done_bytes, files, bytes)).map(|_| ())
 }
 
 /// The time within which it notices a signal, more or less.

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 from typing import Any
 
 from fsspec.asyn import AsyncFileSystem
 from fsspec.spec import AbstractBufferedFile
+
+import evener
+from evener.fsspec import EvenerFileSystem
+
+KEY = evener.generate()
+CONTENT = os.urandom(300_000)
+CHUNK = 16_384
+
+
+def held(fs: EvenerFileSystem) -> list[str]:
+    """The names in the other file system."""
+    root = fs.root or ""
+    return [name.removeprefix(root).strip("/") for name in fs.fs.find(root)]
 
 
 class Store(AsyncFileSystem):  # type: ignore[misc]

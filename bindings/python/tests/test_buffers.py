@@ -234,7 +234,9 @@ def test_too_little_memory_raises() -> None:
         offsets = memoryview(bytes(8 * 30_000_001)).cast("q")
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + 100_000_000, -1))
+        age = evener.age(passphrase="x")
         for call in (
+            lambda: evener.seal_bytes(b"x", keys=age),
             lambda: aead.seal_many(data),
             lambda: aead.open_many(sealed),
             lambda: aead.seal_many_into(b"", offsets, out),

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import copy
+import errno
 import os
 import pickle
+import resource
 import signal
 import subprocess
 import sys
@@ -183,26 +185,6 @@ def test_existing_outputs(tmp_path: Path, photos: Path, key: evener.KeyRing) -> 
     assert evener.encrypt(photos, sealed, keys=key, overwrite=True).files == 2
 
 
-def test_mistakes_of_the_caller(tmp_path: Path, photos: Path, key: evener.KeyRing) -> None:
-    target = tmp_path / "sealed"
-    with pytest.raises(TypeError, match="unexpected keyword argument 'exlude'"):
-        evener.encrypt(photos, target, keys=key, exlude=["*"])  # type: ignore[call-arg]
-    with pytest.raises(TypeError):
-        evener.encrypt(photos, target, keys="key")  # type: ignore[arg-type]
-    with pytest.raises(TypeError):
-        evener.encrypt(7, target, keys=key)  # type: ignore[arg-type]
-    for options in [{"max_cpu": 101}, {"workers": 0}, {"existing": "?"}, {"include": ["[z"]}]:
-        with pytest.raises(ValueError):  # noqa: PT011
-            evener.encrypt(photos, target, keys=key, **options)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="null byte"):
-        evener.encrypt("a\0b", target, keys=key)
-    with pytest.raises(FileNotFoundError):
-        evener.encrypt(tmp_path / "absent", target, keys=key)
-    with pytest.raises(ValueError, match="remove"):
-        evener.encrypt(photos, target, keys=key, remove_source=True, existing="update")
-    assert not target.exists()
-
-
 def test_key_files(tmp_path: Path, key: evener.KeyRing) -> None:
     key.save(tmp_path / "my.key")
     assert (tmp_path / "my.key").stat().st_mode & 0o777 == 0o600
@@ -274,8 +256,17 @@ def test_progress(tmp_path: Path, photos: Path, key: evener.KeyRing) -> None:
     evener.encrypt(photos, tmp_path / "sealed", keys=key, progress=told.append)
     assert told[-1] == (2, 300_019, 2, 300_019)
     evener.verify(tmp_path / "sealed", keys=key, progress=True)
-    evener.encrypt(photos, tmp_path / "tree", keys=key, sealed=True, progress=told.append)
-    assert told[-1] == (2, 300_019, 2, 0)
+    os.link(photos / "deep" / "two", photos / "two")
+    for sealed in (False, True):
+        target, restored = tmp_path / f"target-{sealed}", tmp_path / f"restored-{sealed}"
+        evener.encrypt(photos, target, keys=key, sealed=sealed, progress=told.append)
+        assert told[-1] == (3, 300_019, 3, 300_019)
+        evener.decrypt(target, restored, keys=key, progress=told.append)
+        assert told[-1].done_bytes == told[-1].found_bytes > 300_019
+        evener.verify(target, keys=key, progress=told.append)
+        assert told[-1].done_bytes == told[-1].found_bytes > 300_019
+    evener.encrypt(photos / "one", tmp_path / "one.enc", keys=key, progress=told.append)
+    assert told[-1] == (1, 19, 1, 19)
 
     def refuse(_: evener.Progress) -> None:
         raise LookupError("enough")
@@ -327,3 +318,55 @@ def test_an_interrupt_ends_it(tmp_path: Path) -> None:
         assert child.wait() == 7
     print(f"ended {time.monotonic() - begun:.3f} s after the interrupt")
     assert not output.exists()
+
+
+def test_too_many_open_files(tmp_path: Path, photos: Path, key: evener.KeyRing) -> None:
+    evener.encrypt(photos / "one", tmp_path / "one.enc", keys=key)
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, before[1]))
+    try:
+        with pytest.raises(evener.SystemError) as raised:
+            evener.open(tmp_path / "one.enc", keys=key)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    error = pickle.loads(pickle.dumps(raised.value))
+    assert isinstance(error, OSError)
+    assert error.errno == errno.EMFILE
+    assert error.path == str(tmp_path / "one.enc")
+    assert "one.enc: can't open it: Too many open files" in str(error)
+
+
+def test_a_sealed_tree_that_is_not_believed(
+    tmp_path: Path, photos: Path, key: evener.KeyRing
+) -> None:
+    sealed = tmp_path / "sealed"
+    evener.encrypt(photos, sealed, keys=key, sealed=True)
+    (photos / "three").write_bytes(b"3")
+    evener.encrypt(photos, sealed, keys=key)
+
+    def calls(key: evener.KeyRing) -> list[Callable[[], object]]:
+        return [
+            lambda: evener.verify(sealed, keys=key),
+            lambda: evener.decrypt(sealed, tmp_path / "restored", keys=key),
+            lambda: evener.list(sealed, keys=key),
+            lambda: evener.open(sealed, member="one", keys=key),
+            lambda: evener.filesystem(sealed, keys=key, sealed=True),
+        ]
+
+    for call in calls(evener.generate()):
+        with pytest.raises(evener.KeyError, match="the key given is not that of the tree"):
+            call()
+    root, marker = sealed / "tree" / f"{2:019}", sealed / "evener-tree-v1"
+    for file, reason in ((root, "is no valid root"), (marker, "is damaged")):
+        whole = file.read_bytes()
+        for changed in (whole[:-1], whole + b"?"):
+            file.write_bytes(changed)
+            for call in calls(key):
+                with pytest.raises(evener.DamagedError, match=reason):
+                    call()
+        file.write_bytes(whole)
+    root.unlink()
+    with pytest.raises(evener.EvenerError, match="--allow-rollback accepts"):
+        evener.verify(sealed, keys=key)
+    assert evener.verify(sealed, keys=key, allow_rollback=True).generation == 1
+    assert evener.verify(sealed, keys=key).generation == 1

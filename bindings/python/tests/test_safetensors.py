@@ -106,7 +106,12 @@ def entry(dtype: object = "U8", shape: object = (4,), offsets: object = (0, 4)) 
         {"a": entry(dtype="F32", shape=(4,))},
         {"a": entry(), "__metadata__": {"a": 1}},
         {"a": entry(), "__metadata__": "a"},
-        {"a": {**entry(), "more": 1}},
+        {"a": {"shape": (4,), "data_offsets": (0, 4)}},
+        {"a": entry(shape=5)},
+        {"a": entry(shape=(1,) * 65 + (4,))},
+        {"a": entry(shape=(1 << 62, 1 << 62, 0), offsets=(0, 0)), "b": entry()},
+        {"\ud800": entry()},
+        {"a": entry(), "__metadata__": []},
         {"a": {}},
         {"a": []},
         {},
@@ -145,12 +150,26 @@ def test_no_header_does_harm(data: st.DataObject, tmp_path_factory: pytest.TempP
 
 
 def reads(content: bytes, place: Path) -> bool:
-    (place / "file.enc").write_bytes(evener.seal_bytes(content, keys=KEY))
+    path = place / "file.enc"
+    path.write_bytes(evener.seal_bytes(content, keys=KEY))
     try:
-        load_numpy(place / "file.enc", keys=KEY)
-    except MalformedError:
-        return False
-    return True
+        load_numpy(path, keys=KEY)
+    except MalformedError as error:
+        malformed = error
+    else:
+        return True
+    assert malformed.path == str(path)
+    assert str(malformed).startswith(f"{path}: ")
+    assert "_tensor" not in str(malformed)
+    return False
+
+
+def test_headers_with_more_than_is_needed(tmp_path: Path) -> None:
+    for header in ({"a": {**entry(), "more": 1}}, {"a": entry(), "__metadata__": None}):
+        text = json.dumps(header).encode()
+        content = len(text).to_bytes(8, "little") + text + b"data"
+        assert list(safetensors.numpy.load(content)) == ["a"]
+        assert reads(content, tmp_path)
 
 
 def test_a_type_that_numpy_lacks(tmp_path: Path) -> None:
@@ -172,9 +191,16 @@ def test_tensors_that_are_not_saved(tmp_path: Path) -> None:
         {"a": np.zeros(1, ">f4")},
         {"a": np.zeros(1, "c16")},
         {"a": np.zeros(1, "U1")},
+        {"a": np.array([None])},
     ):
-        with pytest.raises(ValueError):  # noqa: PT011
+        with pytest.raises(ValueError, match="'a'|__metadata__"):
             save(wrong, tmp_path / "file.enc", keys=KEY)
+    for no_tensor in ({"a": [1, 2]}, {1: np.zeros(1)}):
+        with pytest.raises(TypeError, match="tensor"):
+            save(no_tensor, tmp_path / "file.enc", keys=KEY)  # type: ignore[arg-type]
+    with pytest.raises(evener.EvenerError, match="absent") as raised:
+        save({}, tmp_path / "absent" / "file.enc", keys=KEY)
+    assert raised.value.path == str(tmp_path / "absent" / "file.enc")
     assert not list(tmp_path.iterdir())
 
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from ._errors import DamagedError, EvenerError, ExistsError, KeyError, MissingError
+from ._errors import (
+    DamagedError,
+    EvenerError,
+    ExistsError,
+    KeyError,
+    MissingError,
+    SystemError,
+)
 from ._evener import (
     Aead,
     KeyRing,
@@ -37,6 +44,7 @@ __all__ = [
     "Progress",
     "Remark",
     "Report",
+    "SystemError",
     "age",
     "decrypt",
     "encrypt",

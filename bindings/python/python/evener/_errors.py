@@ -24,7 +24,8 @@ class EvenerError(Exception):
 
 
 class KeyError(EvenerError):  # noqa: A001
-    """A key can't be read, made or opened. The message shows no part of it."""
+    """A key can't be read, made or opened, or is not that of the sealed tree. The message shows no
+    part of it."""
 
 
 class DamagedError(EvenerError):
@@ -37,6 +38,13 @@ class ExistsError(EvenerError, FileExistsError):
 
 class MissingError(EvenerError, FileNotFoundError):
     """There is no such file."""
+
+
+class SystemError(EvenerError, OSError):  # noqa: A001
+    """A call of the operating system failed. `errno` is its number."""
+
+    # As an attribute of Python's, it is pickled.
+    errno: int | None = None
 
 
 @contextlib.contextmanager

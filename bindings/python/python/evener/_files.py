@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, TypedDict, Unpack
 
@@ -21,7 +22,7 @@ class Progress(NamedTuple):
     done_bytes: int
     found_files: int
     found_bytes: int
-    """0 without `measure_total`, and for sealed trees always."""
+    """0 while the total is unknown: always without `measure_total`, and with `remove_source`."""
 
 
 Watch = bool | Callable[[Progress], object] | None
@@ -49,6 +50,8 @@ class Selecting(TypedDict, total=False):
     """The public keys of the trusted signers of a sealed tree, one a line."""
     unsigned: bool
     """Trust a sealed tree that nobody has signed."""
+    allow_rollback: bool
+    """Accept an older state of a sealed tree, or another tree, than this machine has seen."""
 
 
 class Options(Selecting, total=False):
@@ -119,7 +122,14 @@ def verify(
 
 def list(path: Path, *, keys: KeyRing, **options: Unpack[Selecting]) -> tuple[Listed, ...]:  # noqa: A001
     """Lists encrypted files, or the entries of a sealed tree, with the lengths of their content."""
+    refuse_url(path)
     return tuple(Listed._of(text) for text in _evener.list_place(path, keys, dict(options)))
+
+
+def refuse_url(path: Path) -> None:
+    """Refuses a URL, which would be taken for the path of a file."""
+    if isinstance(path, str | bytes) and re.match(r"[a-z][a-z0-9+.:-]+://", os.fsdecode(path)):
+        raise ValueError("this takes no URLs; `evener.filesystem` does, and so does the program")
 
 
 def _process(
@@ -130,6 +140,8 @@ def _process(
     progress: Watch,
     options: Options,
 ) -> Report:
+    for each in filter(None, (source, target)):
+        refuse_url(each)
     wishes: dict[str, Any] = dict(options)
     if progress:
         wishes.setdefault("measure_total", True)

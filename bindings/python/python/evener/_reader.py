@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import operator
 import os
 import threading
 from collections.abc import Sequence
@@ -11,10 +12,12 @@ from typing import TYPE_CHECKING, Protocol, Unpack
 from . import _evener
 from ._errors import naming
 from ._evener import KeyRing
-from ._files import Path, Selecting
+from ._files import Path, Selecting, refuse_url
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
+
+    from ._evener import Buffer
 
 
 class Seekable(Protocol):
@@ -31,9 +34,15 @@ class EncryptedFile(io.RawIOBase):
     was changed.
     """
 
+    mode = "rb"
+    name: str
+    """The path, where there is one."""
+
     def __init__(self, reader: _evener.Reader, path: str | None = None) -> None:
         self._reader = reader
         self._path = path
+        if path is not None:
+            self.name = path
         self._position = 0
         self._lock = threading.Lock()
 
@@ -73,6 +82,7 @@ class EncryptedFile(io.RawIOBase):
         return self.read()
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        offset = operator.index(offset)
         with self._lock:
             base = {
                 os.SEEK_SET: 0,
@@ -81,19 +91,25 @@ class EncryptedFile(io.RawIOBase):
             }.get(whence)
             if base is None:
                 raise ValueError(f"invalid whence ({whence})")
-            if base + offset < 0:
-                raise ValueError(f"negative seek position {base + offset}")
+            if not 0 <= base + offset < 1 << 63:
+                raise ValueError(f"invalid seek position {base + offset}")
             self._position = base + offset
             return self._position
 
     def tell(self) -> int:
+        self._open()
         return self._position
 
     def readable(self) -> bool:
-        return True
+        return self._open() is not None
 
-    def seekable(self) -> bool:
-        return True
+    seekable = readable
+
+    def write(self, data: Buffer, /) -> int:
+        raise io.UnsupportedOperation("an encrypted file that is open to read can't be written to")
+
+    def __repr__(self) -> str:
+        return f"<evener.EncryptedFile {self._path!r}>"
 
     def _open(self) -> _evener.Reader:
         if self.closed:
@@ -116,8 +132,13 @@ def open(  # noqa: A001
     Opening reads the last chunk, and thereby rejects a file that was cut short.
     """
     if isinstance(file, str | bytes | os.PathLike):
+        refuse_url(file)
         reader = _evener.Reader.of_path(file, member, keys, dict(options))
         return EncryptedFile(reader, os.fsdecode(file if member is None else member))
+    if not (hasattr(file, "seek") and hasattr(file, "read")):
+        raise TypeError(
+            f"file must be a path, or have seek and read; {type(file).__name__} does not"
+        )
     if member is not None:
         raise ValueError("only a sealed tree has members, and that is a directory")
     return EncryptedFile(_evener.Reader.of_file(file, keys, dict(options)))

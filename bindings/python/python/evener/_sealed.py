@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import io
-from typing import Any, Unpack
+import os
+from typing import Any, NoReturn, Unpack
 
 from ._evener import KeyRing
 from ._files import Path, Selecting, list
@@ -49,7 +51,15 @@ class SealedTree(Keyed):
 
     def _open(self, path: str, mode: str = "rb", **_: Any) -> OpenedFile:
         if mode != "rb":
-            raise io.UnsupportedOperation(f"mode {mode}: `evener.encrypt` updates a sealed tree")
-        own = self.info(path)["name"]
+            self._refuse()
+        entry = self.info(path)
+        if entry["type"] == "directory":
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        own = entry["name"]
         opened = open(self._tree, member=own, keys=self._keys, **self._options)
         return OpenedFile(opened, self, own)
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise io.UnsupportedOperation("this is to read: `evener.encrypt` updates a sealed tree")
+
+    mkdir = makedirs = rmdir = touch = cp_file = mv = rm = rm_file = _rm = _refuse

@@ -23,6 +23,8 @@ from . import _evener
 from ._evener import KeyRing
 
 if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
     from ._evener import Buffer
 
 
@@ -71,6 +73,7 @@ class EncryptedWriter(io.RawIOBase):
         with self._lock:
             if self.closed:
                 raise ValueError("write to closed file")
+            self._check_whole()
             # A file that lacks a piece must not be completed.
             self._is_whole = False
             if len(self._pending) + len(view) < _PIECE:
@@ -88,15 +91,19 @@ class EncryptedWriter(io.RawIOBase):
     def writable(self) -> bool:
         return True
 
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        raise io.UnsupportedOperation("the file is open to write")
+
     def close(self) -> None:
         with self._lock:
             if self.closed:
                 return
-            if self._is_abandoned or not self._is_whole:
+            if self._is_abandoned:
                 self.discard()
                 return
-            self._is_whole = False
             try:
+                self._check_whole()
+                self._is_whole = False
                 self._put_pending()
                 self._target.write(self._file.finalize())
                 self._is_waiting = self._is_in_block
@@ -128,6 +135,10 @@ class EncryptedWriter(io.RawIOBase):
         # A child process leaves its parent's file alone.
         if os.getpid() == self._process:
             self._target.discard()
+
+    def _check_whole(self) -> None:
+        if not self._is_whole:
+            raise OSError(f"an earlier write failed, and nothing is stored as {self.path!r}")
 
     def _put_pending(self) -> None:
         self._target.write(self._file.update(self._pending))
@@ -198,8 +209,11 @@ class _Local:
     def __init__(self, path: Path, mode: str) -> None:
         self._path = path
         self._is_new = mode == "xb"
-        if self._is_new and os.path.lexists(path):
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+        # A name that is too long is refused before anything is written.
+        with contextlib.suppress(FileNotFoundError):
+            path.lstat()
+            if self._is_new:
+                raise existing(path)
         while True:
             self._temporary = path.with_name(f".evener-{secrets.token_hex(8)}.part")
             self._file = self._temporary.open("xb", buffering=0)
@@ -225,6 +239,8 @@ class _Local:
                 os.link(self._temporary, self._path)
             else:
                 self._temporary.replace(self._path)
+        except FileExistsError:
+            raise existing(self._path) from None
         finally:
             self.discard()
 
@@ -296,7 +312,12 @@ class _Spool:
 
     def _refuse_existing(self) -> None:
         if self._is_new and self._fs.exists(self._path):
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), self._path)
+            raise existing(self._path)
+
+
+def existing(path: str | Path) -> FileExistsError:
+    """The error for a new file whose name is taken."""
+    return FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
 
 
 # All cores need so many bytes to be busy.

@@ -5,6 +5,7 @@ pd.read_parquet("evener::s3://lake/people.parquet", storage_options={"keys": "my
 
 from __future__ import annotations
 
+import errno
 import functools
 import io
 import os
@@ -215,6 +216,11 @@ class EvenerFileSystem(Keyed):
         else:
             super().mv(path1, path2, recursive=recursive, maxdepth=maxdepth, **kwargs)
 
+    def touch(self, path: str, truncate: bool = True, **kwargs: Any) -> None:
+        if not truncate and self.exists(path):
+            raise io.UnsupportedOperation("an encrypted file can't be changed, not even its time")
+        super().touch(path, truncate=True, **kwargs)
+
     def rm_file(self, path: str) -> None:
         self.fs.rm_file(self._sealed(path))
 
@@ -267,7 +273,12 @@ class EvenerFileSystem(Keyed):
         **kwargs: Any,
     ) -> io.IOBase:
         if mode == "rb":
-            return OpenedFile(self._read(path), self, path)
+            try:
+                return OpenedFile(self._read(path), self, path)
+            except FileNotFoundError:
+                if not self.isdir(path):
+                    raise
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         if mode not in ("wb", "xb"):
             raise io.UnsupportedOperation(
                 f"mode {mode}: an encrypted file can't be changed, only written anew with wb or xb"

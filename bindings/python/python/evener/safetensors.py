@@ -10,13 +10,14 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from . import _evener
-from ._errors import EvenerError
+from ._errors import EvenerError, naming
 from ._reader import EncryptedFile, open
 
 if TYPE_CHECKING:
@@ -132,10 +133,13 @@ _TYPES = {
 
 _LONGEST_HEADER = 100_000_000
 
+# As in NumPy.
+_MOST_DIMENSIONS = 64
+
 
 def _load(path: Path, keys: KeyRing) -> list[tuple[Tensor, Array]]:
     loaded = []
-    with open(path, keys=keys) as file:
+    with naming(os.fsdecode(path)), open(path, keys=keys) as file:
         start, tensors = _header(file)
         for tensor in tensors:
             data = np.empty(tensor.end - tensor.begin, np.uint8)
@@ -154,11 +158,11 @@ def _header(file: EncryptedFile) -> tuple[int, list[Tensor]]:
         if not text.startswith(b"{"):
             raise ValueError("no object")
         header = json.loads(text.decode(), object_pairs_hook=_without_twins)
-        metadata = header.pop("__metadata__", {})
-        if any(type(it) is not str for it in metadata.values()):
+        metadata = header.pop("__metadata__", None)
+        if metadata is not None and not _are_strings(metadata):
             raise ValueError("its metadata must be strings")
-        tensors = [_tensor(name, **entry) for name, entry in header.items()]
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        tensors = [_tensor(name, entry) for name, entry in header.items()]
+    except (ValueError, RecursionError) as error:
         raise MalformedError(f"the header is not valid safetensors: {error}") from error
     tensors.sort(key=lambda tensor: (tensor.begin, tensor.end))
     end = 0
@@ -171,6 +175,10 @@ def _header(file: EncryptedFile) -> tuple[int, list[Tensor]]:
     return 8 + length, tensors
 
 
+def _are_strings(metadata: Any) -> bool:
+    return type(metadata) is dict and all(type(it) is str for it in metadata.values())
+
+
 def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     entries = dict(pairs)
     if len(entries) != len(pairs):
@@ -178,14 +186,21 @@ def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return entries
 
 
-def _tensor(name: str, *, dtype: Any, shape: Any, data_offsets: Any) -> Tensor:
-    begin, end = data_offsets
+def _tensor(name: str, entry: Any) -> Tensor:
+    name.encode()  # Raises ValueError for half of a surrogate pair.
+    match entry:
+        case {"dtype": str(dtype), "shape": [*shape], "data_offsets": [begin, end]}:
+            numbers = [*shape, begin, end]
+        case _:
+            raise ValueError(f"{name!r} needs dtype, shape and two data_offsets")
     # A bool is an int, too.
-    numbers = [*shape, begin, end]
     if any(type(number) is not int or not 0 <= number < 1 << 63 for number in numbers):
         raise ValueError(f"{name!r} has no valid shape and offsets")
     if dtype not in _TYPES:
         raise ValueError(f"{name!r} has an unknown type, {dtype!r}")
+    # NumPy multiplies the others even if one is 0.
+    if len(shape) > _MOST_DIMENSIONS or math.prod(filter(None, shape)) >= 1 << 60:
+        raise ValueError(f"{name!r} has a shape that no array can have")
     if end - begin != math.prod(shape) * _TYPES[dtype].size:
         raise ValueError(f"{name!r} has {end - begin} bytes, which do not fit its shape")
     return Tensor(name, dtype, tuple(shape), begin, end)
@@ -205,21 +220,26 @@ def _numpy_type(tensor: Tensor) -> np.dtype[Any]:
 
 def _bytes_of(name: str, tensor: Any) -> tuple[str, list[int], Array]:
     """The type, the shape and the bytes of a tensor, copied only if they are not contiguous."""
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a tensor must be a str, not {name!r}")
     if name == "__metadata__":
         raise ValueError("no tensor can have the name __metadata__")
-    shape = list(tensor.shape)
-    if isinstance(tensor, np.ndarray):
-        kind, by = tensor.dtype.name, "numpy"
+    is_array = isinstance(tensor, np.ndarray)
+    if not is_array and not hasattr(tensor, "detach"):
+        raise TypeError(f"{name!r} is neither a NumPy array nor a tensor of PyTorch")
+    kind = tensor.dtype.name if is_array else str(tensor.dtype).removeprefix("torch.")
+    known = (
+        it for it, names in _TYPES.items() if kind == (names.numpy if is_array else names.torch)
+    )
+    dtype = next(known, None)
+    if dtype is None:
+        raise ValueError(f"safetensors has no type for {name!r}, which is {kind}")
+    if is_array:
         if tensor.dtype.byteorder == ">":
             raise ValueError(f"{name!r} is not little-endian")
         data = np.ascontiguousarray(tensor).reshape(-1).view(np.uint8)
     else:
         import torch
 
-        kind, by = str(tensor.dtype).removeprefix("torch."), "torch"
-        flat = tensor.detach().cpu().contiguous().reshape(-1)
-        data = flat.view(torch.uint8).numpy()
-    for dtype, names in _TYPES.items():
-        if getattr(names, by) == kind:
-            return dtype, shape, data
-    raise ValueError(f"safetensors has no type for {name!r}, which is {kind}")
+        data = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
+    return dtype, [*tensor.shape], data

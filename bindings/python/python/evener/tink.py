@@ -10,6 +10,8 @@ from ._evener import KeyRing
 from ._reader import Seekable, open
 
 if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
     from ._evener import Buffer
 
 __all__ = ["StreamingAead"]
@@ -25,12 +27,14 @@ class StreamingAead:
     """The keys of a streaming keyset (AES-GCM-HKDF). Load or generate them as a `KeyRing`."""
 
     def __init__(self, keys: KeyRing) -> None:
+        if not isinstance(keys, KeyRing):
+            raise TypeError(f"keys must be a KeyRing, not {type(keys).__name__}")
         if keys.format != "tink":
             raise ValueError(f"these are keys for {keys.format}, and not Tink's")
         self._keys = keys
 
     def new_encrypting_stream(
-        self, ciphertext_destination: Writable, associated_data: bytes
+        self, ciphertext_destination: Writable, associated_data: Buffer
     ) -> io.RawIOBase:
         """Returns a file object that encrypts everything written to it. `close` completes the file.
 
@@ -39,21 +43,24 @@ class StreamingAead:
         return _Encrypting(self._keys, ciphertext_destination, associated_data)
 
     def new_decrypting_stream(
-        self, ciphertext_source: Seekable, associated_data: bytes
+        self, ciphertext_source: Seekable, associated_data: Buffer
     ) -> io.BufferedReader:
         """Returns a seekable file object with the plaintext. The source stays open."""
-        return io.BufferedReader(open(ciphertext_source, keys=self._keys, context=associated_data))
+        bound = bytes(memoryview(associated_data))  # type: ignore[arg-type, unused-ignore]
+        return io.BufferedReader(open(ciphertext_source, keys=self._keys, context=bound))
 
 
 class _Encrypting(io.RawIOBase):
-    def __init__(self, keys: KeyRing, target: Writable, context: bytes) -> None:
-        self._file = _evener.Incremental(True, keys, context)
+    def __init__(self, keys: KeyRing, target: Writable, context: Buffer) -> None:
+        bound = bytes(memoryview(context))  # type: ignore[arg-type, unused-ignore]
+        self._file = _evener.Incremental(True, keys, bound)
         self._target = target
         self._is_whole = True
 
     def write(self, data: Buffer, /) -> int:
         if self.closed:
             raise ValueError("write to closed file")
+        self._check_whole()
         # A file that lacks a piece must not be completed.
         self._is_whole = False
         self._put(self._file.update(data))
@@ -63,11 +70,22 @@ class _Encrypting(io.RawIOBase):
     def writable(self) -> bool:
         return True
 
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        raise io.UnsupportedOperation("the stream is open to write")
+
     def close(self) -> None:
-        if not self.closed and self._is_whole:
+        if self.closed:
+            return
+        try:
+            self._check_whole()
             self._is_whole = False
             self._put(self._file.finalize())
-        super().close()
+        finally:
+            super().close()
+
+    def _check_whole(self) -> None:
+        if not self._is_whole:
+            raise OSError("an earlier write failed, so the stream can't be completed")
 
     def _put(self, sealed: bytes) -> None:
         left = memoryview(sealed)
@@ -80,10 +98,10 @@ class _Encrypting(io.RawIOBase):
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         # An interrupted file is not whole.
-        self._is_whole &= kind is None
+        if kind is not None:
+            super().close()
         super().__exit__(kind, *rest)  # type: ignore[arg-type]
 
     def __del__(self) -> None:
         # Nor is a file that nobody has closed.
-        self._is_whole = False
         super().close()
