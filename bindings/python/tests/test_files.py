@@ -330,7 +330,7 @@ def test_too_many_open_files(tmp_path: Path, photos: Path, key: evener.KeyRing) 
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
     error = pickle.loads(pickle.dumps(raised.value))
-    assert isinstance(error, OSError)
+    assert isinstance(raised.value, OSError)
     assert error.errno == errno.EMFILE
     assert error.path == str(tmp_path / "one.enc")
     assert "one.enc: can't open it: Too many open files" in str(error)

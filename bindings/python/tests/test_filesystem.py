@@ -6,6 +6,7 @@ import os
 import pickle
 import threading
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -389,7 +390,7 @@ def test_a_sealed_tree(tmp_path: Path, photos: Path) -> None:
         fs.open("two")
     with pytest.raises(IsADirectoryError, match="deep"):
         fs.open("deep")
-    for change in (
+    changes: list[Callable[[], object]] = [
         lambda: fs.open("one", "wb"),
         lambda: fs.pipe_file("one", b""),
         lambda: fs.mkdir("three"),
@@ -397,7 +398,8 @@ def test_a_sealed_tree(tmp_path: Path, photos: Path) -> None:
         lambda: fs.mv("one", "three"),
         lambda: fs.copy("one", "three"),
         lambda: fs.touch("one"),
-    ):
+    ]
+    for change in changes:
         with pytest.raises(io.UnsupportedOperation, match="`evener.encrypt` updates"):
             change()
     (tmp_path / "empty").mkdir()

@@ -3,6 +3,7 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -110,11 +111,11 @@ def test_arguments_of_a_wrong_type(key: evener.KeyRing) -> None:
 def test_urls(tmp_path: Path, photos: Path, key: evener.KeyRing) -> None:
     for url in ("s3://bucket/backup", b"memory://x", "evener::file:///x"):
         calls: list[Callable[[], object]] = [
-            lambda url=url: evener.encrypt(photos, url, keys=key),
-            lambda url=url: evener.decrypt(url, tmp_path, keys=key),
-            lambda url=url: evener.verify(url, keys=key),
-            lambda url=url: evener.list(url, keys=key),
-            lambda url=url: evener.open(url, keys=key),
+            partial(evener.encrypt, photos, url, keys=key),
+            partial(evener.decrypt, url, tmp_path, keys=key),
+            partial(evener.verify, url, keys=key),
+            partial(evener.list, url, keys=key),
+            partial(evener.open, url, keys=key),
         ]
         for call in calls:
             with pytest.raises(ValueError, match="`evener.filesystem` does"):
@@ -125,11 +126,13 @@ def test_keys_that_are_given_as_paths_are_not_shown(tmp_path: Path) -> None:
     raw = bytes(range(200, 232))
     texts = [raw.hex(), base64.b64encode(raw).decode(), base64.b64encode(raw[:16]).decode()]
     texts += ["0123456789abcdefSECRETSECRETXXXX", '{"key":[{"value":"SECRET.SECRET/SECRET=="}]}']
-    for secret in (raw, raw[:16], *texts, f"evener-key:v1:cobblestone-256:{texts[1]}"):
+    texts.append(f"evener-key:v1:cobblestone-256:{texts[1]}")
+    secrets: list[str | bytes] = [raw, raw[:16], *texts]
+    for secret in secrets:
         calls: list[Callable[[], object]] = [
-            lambda secret=secret: evener.KeyRing.load(secret),
-            lambda secret=secret: evener.filesystem("memory://", keys=secret),
-            lambda secret=secret: evener.age(secret),
+            partial(evener.KeyRing.load, secret),
+            partial(evener.filesystem, "memory://", keys=secret),
+            partial(evener.age, secret),
         ]
         for call in calls:
             with pytest.raises(evener.KeyError, match="it may be a key itself") as raised:

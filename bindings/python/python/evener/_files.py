@@ -140,8 +140,9 @@ def _process(
     progress: Watch,
     options: Options,
 ) -> Report:
-    for each in filter(None, (source, target)):
-        refuse_url(each)
+    for each in (source, target):
+        if each is not None:
+            refuse_url(each)
     wishes: dict[str, Any] = dict(options)
     if progress:
         wishes.setdefault("measure_total", True)
