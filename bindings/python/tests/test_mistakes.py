@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import evener
-from evener import tink
+from evener import safetensors, tink
 
 
 def test_mistakes_of_the_caller(tmp_path: Path, photos: Path, key: evener.KeyRing) -> None:
@@ -116,6 +116,7 @@ def test_urls(tmp_path: Path, photos: Path, key: evener.KeyRing) -> None:
             partial(evener.verify, url, keys=key),
             partial(evener.list, url, keys=key),
             partial(evener.open, url, keys=key),
+            partial(safetensors.save, {}, url, keys=key),
         ]
         for call in calls:
             with pytest.raises(ValueError, match="`evener.filesystem` does"):

@@ -18,6 +18,7 @@ import numpy as np
 
 from . import _evener
 from ._errors import EvenerError, naming
+from ._files import refuse_url
 from ._reader import EncryptedFile, open
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ def save(
     Raises an `ExistsError` if the file exists, unless `overwrite` is true. The file gets its name
     when it is complete.
     """
+    refuse_url(path)
     arrays = {name: _bytes_of(name, tensor) for name, tensor in tensors.items()}
     # Readers map files into memory: the widest types come first, so all are aligned.
     names = sorted(arrays, key=lambda name: (-_TYPES[arrays[name][0]].size, name))
