@@ -1,6 +1,6 @@
 //! Writing an object.
 
-use evener_place::{Draft, NewObject};
+use evener_place::{Draft, NewObject, Store as _};
 use evener_seal::{Fault, Name};
 use opendal::options::WriteOptions;
 use opendal::{Buffer, Error, ErrorKind, Writer};
@@ -23,6 +23,8 @@ pub(crate) struct Upload {
     token: String,
     /// True if it may replace nothing.
     is_new: bool,
+    /// The bytes that were written.
+    length: u64,
     /// The upload of several parts.
     writer: Option<Writer>,
 }
@@ -49,7 +51,7 @@ impl Upload {
             replace(objects, object, &mut options)?;
         }
         let (objects, name, is_new) = (objects.clone(), object.name.clone(), !object.replaces);
-        Ok(Upload { objects, name, options, token, is_new, writer: None })
+        Ok(Upload { objects, name, options, token, is_new, length: 0, writer: None })
     }
 
     fn writer(&mut self) -> Result<&mut Writer, Fault> {
@@ -98,7 +100,7 @@ impl Upload {
         }
         let is_certain = !error.is_temporary() && unanswered.is_none();
         match INSISTS.sync_scope((), || self.objects.status(&self.name)) {
-            Ok(Some(found)) if self.is_ours(&found) => Ok(()),
+            Ok(Some(found)) if self.is_ours(&found) => self.check_length(found.content_length()),
             Ok(Some(_)) if self.is_new => Err(Fault::Exists(self.name.clone())),
             Ok(_) if is_certain && is_refusal(error.kind()) => {
                 Err(Fault::Failed(format!("another writer was at work on it ({reason})")))
@@ -111,17 +113,30 @@ impl Upload {
     fn is_ours(&self, found: &opendal::Metadata) -> bool {
         found.user_metadata().and_then(|pairs| pairs.get(TOKEN)) == Some(&*self.token)
     }
+
+    /// Some servers make an object of what comes before a connection breaks.
+    fn check_length(&self, there: u64) -> Result<(), Fault> {
+        if there == self.length {
+            return Ok(());
+        }
+        let removed = self.objects.remove(&self.name);
+        let after = if removed.is_ok() { "" } else { ", and it could not be removed" };
+        let length = self.length;
+        Err(Fault::Failed(format!("the store made an object of {there} of {length} bytes{after}")))
+    }
 }
 
 impl Draft for Upload {
     fn write_at(&mut self, bytes: &[u8], _: u64) -> Result<(), Fault> {
         let objects = self.objects.clone();
         let part = objects.pool().copy(bytes)?;
+        self.length += bytes.len() as u64;
         let written = objects.wait(self.writer()?.write(part));
         written.map_err(|error| objects.at(&self.name, Fault::Failed(text(&error))))
     }
 
     fn publish(mut self: Box<Self>, rest: &[u8]) -> Result<(), Fault> {
+        self.length += rest.len() as u64;
         let rest = self.objects.pool().copy(rest)?;
         match self.end(rest) {
             Ok(()) => self.writer = None,

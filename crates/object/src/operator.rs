@@ -169,10 +169,9 @@ fn s3(address: &Address, settings: &Settings, server: &Server) -> opendal::Resul
     if let Some(class) = &settings.storage_class {
         builder = builder.default_storage_class(class);
     }
-    if settings.retention.is_some() {
-        // S3 demands a checksum of locked objects.
-        builder = builder.checksum_algorithm("crc32c");
-    }
+    // Without a checksum, some servers make an object of what comes before a connection breaks. Locks
+    // demand one anyway.
+    builder = builder.checksum_algorithm("crc32c");
     if let Some(endpoint) = &server.endpoint {
         builder = builder.endpoint(endpoint);
     }

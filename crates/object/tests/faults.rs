@@ -19,6 +19,12 @@ use evener_place::{
 #[track_caller]
 fn all_arrives(choose: impl Fn(&Request) -> Act + Send + Sync + 'static) {
     let Some(server) = Server::s3() else { return };
+    all_arrives_at(&server, choose);
+    assert_eq!(server.open_uploads(), 0);
+}
+
+#[track_caller]
+fn all_arrives_at(server: &Server, choose: impl Fn(&Request) -> Act + Send + Sync + 'static) {
     let proxy = Proxy::new(server.port, choose);
     let (plain, back, options) = (objects(), Memory::new(), TransferOptions::default());
     let place = server.through(proxy.port, "x");
@@ -28,7 +34,6 @@ fn all_arrives(choose: impl Fn(&Request) -> Act + Send + Sync + 'static) {
     assert!(report.is_success() && report.files == 6, "{:?}", report.failures);
     assert_same(&plain, &back);
     proxy.assert_nothing_was_sealed_twice();
-    assert_eq!(server.open_uploads(), 0);
 }
 
 #[test]
@@ -82,6 +87,35 @@ fn a_pause_that_the_store_asks_for_is_made() {
 fn connections_that_end_are_begun_anew() {
     let is_hit = at_first(1);
     all_arrives(move |it| if is_hit(it) { Act::Reset } else { Act::Pass });
+}
+
+#[test]
+fn half_a_request_makes_no_object() {
+    for server in [Server::s3(), Server::gcs(), Server::azure()].into_iter().flatten() {
+        let is_hit = at_first(1);
+        let is_put =
+            |it: &Request| (it.is_put() || it.target.contains("uploadType=")) && !it.is_probe();
+        let choose =
+            move |it: &Request| if is_put(it) && is_hit(it) { Act::Break } else { Act::Pass };
+        all_arrives_at(&server, choose);
+    }
+}
+
+#[test]
+fn an_object_of_another_length_is_removed() {
+    let Some(server) = Server::s3() else { return };
+    let is_hit = at_first(1);
+    let proxy = Proxy::new(server.port, move |it| match it.target.contains("/1.enc") {
+        true if it.is_put() && is_hit(it) => Act::LoseAnswer,
+        true if it.method == "HEAD" => Act::OtherLength,
+        _ => Act::Pass,
+    });
+    let (place, options) = (server.through(proxy.port, "x"), TransferOptions::default());
+    let report = perform(Operation::Encrypt, &objects(), Some(&place), &options);
+    assert_eq!((report.files, report.failures.len()), (5, 1), "{:?}", report.failures);
+    let told = report.failures[0].error.to_string();
+    assert!(told.contains("the store made an object of"), "{told}");
+    assert!(!server.bucket().join("x/below/1.enc").exists());
 }
 
 #[test]

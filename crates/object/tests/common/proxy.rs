@@ -78,6 +78,8 @@ pub enum Act {
     Portal,
     /// Ends the connection, and the server hears nothing.
     Reset,
+    /// The server gets half of the request's body, and then both connections end.
+    Break,
     /// The server does it, and the answer is lost.
     LoseAnswer,
     /// Half of the answer's body comes.
@@ -91,6 +93,8 @@ pub enum Act {
     Spaces,
     /// The answer names another ETag.
     OtherEtag,
+    /// The answer names another length of the object.
+    OtherLength,
     /// The answer's time is in the year 2100.
     Later,
 }
@@ -174,6 +178,14 @@ fn send_spaces(mut connection: &TcpStream, body: &[u8]) -> io::Result<()> {
     connection.shutdown(Shutdown::Both)
 }
 
+/// Changes the character that follows `start` in the head of an answer.
+fn change(head: &mut [u8], start: &str) {
+    if let Some(at) = String::from_utf8_lossy(head).to_ascii_lowercase().find(start) {
+        let changed = &mut head[at + start.len()];
+        *changed = if *changed == b'1' { b'2' } else { b'1' };
+    }
+}
+
 fn until_closed(mut reader: impl Read) -> io::Result<()> {
     io::copy(&mut reader, &mut io::sink()).map(drop)
 }
@@ -212,6 +224,12 @@ impl State {
                     continue;
                 }
                 Act::Reset => return connection.shutdown(Shutdown::Both),
+                Act::Break => {
+                    // The server sees the end before the request is sent again.
+                    self.send(&request, request.body.len() / 2)?.shutdown(Shutdown::Write)?;
+                    thread::sleep(Duration::from_millis(100));
+                    return connection.shutdown(Shutdown::Both);
+                }
                 Act::Stall => return until_closed(reader),
                 _ => {}
             }
@@ -227,12 +245,8 @@ impl State {
                     answer.truncate(body + answer.len().saturating_sub(body) / 2);
                 }
                 Act::Spaces => return send_spaces(connection, &answer[body..]),
-                Act::OtherEtag => {
-                    let head = String::from_utf8_lossy(&answer[..body]).to_ascii_lowercase();
-                    if let Some(at) = head.find("etag: \"") {
-                        answer[at + 7] = if answer[at + 7] == b'x' { b'y' } else { b'x' };
-                    }
-                }
+                Act::OtherEtag => change(&mut answer[..body], "etag: \""),
+                Act::OtherLength => change(&mut answer[..body], "content-length: "),
                 Act::Later => {
                     let head = String::from_utf8_lossy(&answer[..body]).to_ascii_lowercase();
                     let at = head.find("date: ").expect("an answer has a date") + 6;
@@ -276,14 +290,19 @@ impl State {
     }
 
     fn forward(&self, request: &Request) -> io::Result<Vec<u8>> {
+        let mut answer = Vec::new();
+        self.send(request, request.body.len())?.read_to_end(&mut answer)?;
+        Ok(answer)
+    }
+
+    /// Sends the server a request with the first `length` bytes of its body.
+    fn send(&self, request: &Request, length: usize) -> io::Result<TcpStream> {
         let mut server = TcpStream::connect(("127.0.0.1", self.upstream))?;
         let end = request.head.len() - 2;
         server.write_all(&request.head[..end])?;
         server.write_all(b"Connection: close\r\n\r\n")?;
-        server.write_all(&request.body)?;
-        let mut answer = Vec::new();
-        server.read_to_end(&mut answer)?;
-        Ok(answer)
+        server.write_all(&request.body[..length])?;
+        Ok(server)
     }
 
     /// An object begins with its salt, and so does the first part of one.
