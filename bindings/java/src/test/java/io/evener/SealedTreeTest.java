@@ -237,7 +237,7 @@ class SealedTreeTest {
             Files.writeString(source.resolve("three"), "the third");
             EvenerException refused =
                     assertThrows(EvenerException.class, () -> tree(wrong).seal(source));
-            assertEquals(Status.FILE, refused.status());
+            assertEquals(Status.INVALID_KEY, refused.status());
             assertEquals(2, tree(right).seal(source).generation());
         }
     }
