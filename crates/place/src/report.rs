@@ -423,12 +423,30 @@ fn is_zero(number: &u64) -> bool {
 
 /// Serializes a path as text and, if that loses anything, also all its bytes in hexadecimal.
 pub(crate) fn path_entries<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    entries_of("path", Some(path), serializer)
+}
+
+/// The same for the target of a link.
+pub(crate) fn target_entries<S: Serializer>(
+    path: &Option<PathBuf>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    entries_of("target", path.as_deref(), serializer)
+}
+
+fn entries_of<S: Serializer>(
+    name: &str,
+    path: Option<&Path>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     let mut entries = serializer.serialize_map(None)?;
-    entries.serialize_entry("path", &path.to_string_lossy())?;
-    if path.to_str().is_none() {
+    if let Some(path) = path {
+        entries.serialize_entry(name, &path.to_string_lossy())?;
+    }
+    if let Some(path) = path.filter(|path| path.to_str().is_none()) {
         let bytes = path.as_os_str().as_bytes();
         let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        entries.serialize_entry("path_hex", &digits)?;
+        entries.serialize_entry(&format!("{name}_hex"), &digits)?;
     }
     entries.end()
 }

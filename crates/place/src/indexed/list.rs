@@ -34,7 +34,7 @@ pub struct ListedEntry {
     /// The length of a file in bytes.
     pub bytes: Option<u64>,
     /// The target of a symbolic link, or the first name of a file.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(flatten, serialize_with = "crate::report::target_entries")]
     pub target: Option<PathBuf>,
     /// The file that holds the content, and its length in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
