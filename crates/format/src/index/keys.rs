@@ -172,4 +172,6 @@ macro_rules! hexadecimal {
     )*};
 }
 
+pub(super) use hexadecimal;
+
 hexadecimal!(TreeId, KeyId, Commitment);

@@ -30,12 +30,10 @@ impl<'a> AtWork<'a> {
         depot: &'a Depot<'a>,
         state: Option<&State>,
     ) -> Result<AtWork<'a>, FileError> {
-        let mut name = [0; 16];
-        getrandom::fill(&mut name).map_err(|error| refused(error.to_string()))?;
-        let name = hexadecimal(&name);
+        let name = new_name()?;
         let note = state.map(|state| state.note_writer(&name)).transpose()?;
         let mut this = AtWork { depot, name, time: 0, note };
-        depot.create(&path(&this.name), b"evener-writer-v1\n")?;
+        create(depot, &this.name)?;
         let there = all(depot)?.into_iter().find(|it| it.name == this.name);
         let missing =
             || refused("the file of this run in `writers/` is gone: another run has abandoned it");
@@ -55,6 +53,23 @@ impl Drop for AtWork<'_> {
             drop(fs::remove_file(note));
         }
     }
+}
+
+/// Makes the file of a writer that outlives this run, such as a job. Returns its name.
+pub(super) fn announce(depot: &Depot<'_>) -> Result<String, FileError> {
+    let name = new_name()?;
+    create(depot, &name)?;
+    Ok(name)
+}
+
+fn new_name() -> Result<String, FileError> {
+    let mut name = [0; 16];
+    getrandom::fill(&mut name).map_err(|error| refused(error.to_string()))?;
+    Ok(hexadecimal(&name))
+}
+
+fn create(depot: &Depot<'_>, name: &str) -> Result<(), FileError> {
+    depot.create(&path(name), b"evener-writer-v1\n").map(drop)
 }
 
 /// All writers, the oldest first.

@@ -49,7 +49,7 @@ struct Plan<'a> {
 }
 
 /// The work that the workers have done.
-struct Done {
+pub(super) struct Done {
     found: Found,
     statistics: RunStatistics,
     accounts: Accounts,
@@ -106,6 +106,7 @@ impl Writer<'_> {
             recipes: Recipes::default(),
             control: &self.run.control,
             record: &record,
+            shard: None,
         };
         let done = self.seal_changed(&sealing, &mut old).map_err(fail)?;
         let is_stopped = self.run.control.is_stopped();
@@ -169,6 +170,7 @@ impl Writer<'_> {
             border: base.border,
             padding: base.padding,
             dry_run: self.sealed.dry_run,
+            part: None,
         };
         let begin = |(state, at_work): (&State, &AtWork<'_>)| {
             state.begin(&self.begun(base, own, at_work), base.state.as_ref())
@@ -177,7 +179,7 @@ impl Writer<'_> {
     }
 
     /// Walks the source, and has workers seal the files that have changed.
-    fn seal_changed<'s>(
+    pub(super) fn seal_changed<'s>(
         &'s self,
         sealing: &Sealing<'s>,
         old: &mut Old<'_>,
@@ -223,7 +225,7 @@ impl Writer<'_> {
         Ok(seats)
     }
 
-    fn report(&self, keys: &KeyRing, done: Done, record: Record<'_>, result: &Sealed) -> Report {
+    pub(super) fn report(&self, keys: &KeyRing, done: Done, record: Record<'_>, result: &Sealed) -> Report {
         let Done { found, statistics, accounts, unverified, unnamed } = done;
         let mut report = Report {
             operation: "encrypt".to_owned(),

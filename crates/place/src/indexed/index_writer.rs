@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use evener_format::index::{
-    BlockWriter, Border, Entry, EntryPath, Kind, NodeWriter, Padding, Purpose, Reference,
+    BlockWriter, Border, Entry, EntryPath, JobNames, Kind, NodeWriter, Padding, Purpose, Reference,
     StorageName,
 };
 use sha2::{Digest, Sha256};
@@ -25,6 +25,8 @@ pub(super) struct IndexSettings<'a> {
     pub(super) padding: Option<Padding>,
     /// True to write nothing.
     pub(super) dry_run: bool,
+    /// Names for a part of an index, of which only blocks are written.
+    pub(super) part: Option<&'a JobNames>,
 }
 
 /// Writes an index.
@@ -46,6 +48,7 @@ pub(super) struct IndexWriter<'a> {
 /// A written index.
 #[derive(Default)]
 pub(super) struct IndexDone {
+    /// The nodes; of a part of an index its blocks.
     pub(super) nodes: Vec<Reference>,
     pub(super) entries: u64,
     /// The bytes of all files' content.
@@ -147,13 +150,33 @@ impl<'a> IndexWriter<'a> {
         if let Some(state) = &mut self.state {
             state.block(&reference, &plain, &stamps)?;
         }
+        if self.settings.part.is_some() {
+            self.done.nodes.push(reference);
+            return Ok(());
+        }
+        self.add_block(&reference)
+    }
+
+    /// Adds a block that was written elsewhere, with so many entries and bytes of content. They come
+    /// in order.
+    pub(super) fn push_block(
+        &mut self,
+        reference: &Reference,
+        (entries, bytes): (u64, u64),
+    ) -> Result<(), FileError> {
+        self.done.entries += entries;
+        self.done.bytes += bytes;
+        self.add_block(reference)
+    }
+
+    fn add_block(&mut self, reference: &Reference) -> Result<(), FileError> {
         let begins = self.settings.border.begins_node(&reference.first);
         if begins && self.node.first().is_some() {
             self.end_node()?;
         }
-        if !self.node.push(&reference) {
+        if !self.node.push(reference) {
             self.end_node()?;
-            self.node.push(&reference);
+            self.node.push(reference);
         }
         Ok(())
     }
@@ -183,7 +206,10 @@ impl<'a> IndexWriter<'a> {
         own.publish(depot)?;
         let keys = &own.keys;
         let sealed = depot.seal(keys.recipe(purpose, *generation)?, plain)?;
-        let name = self.names.next()?;
+        let name = match self.settings.part {
+            Some(names) => names.unused()?,
+            None => self.names.next()?,
+        };
         if depot.create(&name.path(), &sealed)? == Created::Taken {
             return Err(refused(format!("`{name}` is there already")));
         }

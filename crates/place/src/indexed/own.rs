@@ -24,6 +24,11 @@ pub(super) struct Own {
 }
 
 impl Own {
+    /// A key that is given, or whose wrapped form goes elsewhere.
+    pub(super) fn of(keys: TreeKeys) -> Own {
+        Own { keys, wrapped: None, is_published: Mutex::default() }
+    }
+
     /// Stores the wrapped key, before the first file that it opens. Of a run without files there is
     /// none.
     pub(super) fn publish(&self, depot: &Depot<'_>) -> Result<(), FileError> {
@@ -59,11 +64,10 @@ impl Writer<'_> {
                 None => self.sealed.keychain.keys.first(),
             };
             let key = key.ok_or_else(|| refused("no key was given that could seal the tree"))?;
-            let keys = TreeKeys::new(key, tree)?;
-            return Ok(Own { keys, wrapped: None, is_published: Mutex::default() });
+            return Ok(Own::of(TreeKeys::new(key, tree)?));
         };
         if let Some(keys) = self.kept_key(keys, base)? {
-            return Ok(Own { keys, wrapped: None, is_published: Mutex::default() });
+            return Ok(Own::of(keys));
         }
         let material = KeyMaterial::generate(KeyFormat::Cobblestone256);
         let material = material.map_err(|error| refused(error.to_string()))?;
@@ -104,7 +108,7 @@ pub(super) fn retired(newest: &Snapshot<'_>) -> Result<Vec<KeyId>, FileError> {
     }
 }
 
-fn key_of(material: &KeyMaterial) -> Result<&Key, FileError> {
+pub(super) fn key_of(material: &KeyMaterial) -> Result<&Key, FileError> {
     match material {
         KeyMaterial::Cobblestone { key, .. } => Ok(key),
         KeyMaterial::Tink(_) => Err(refused("a sealed tree needs a key for cobblestone-256")),

@@ -15,6 +15,7 @@ use super::blob::SealedBlob;
 use super::depot::{Depot, name_of};
 use super::hash::{Part, TreeHash};
 use super::index_writer::Names;
+use super::job::{Made, ShardFiles};
 use super::origin::Recipes;
 use super::own::Own;
 use super::plain::MOST_AHEAD;
@@ -47,6 +48,8 @@ pub(super) struct Sealing<'a> {
     pub(super) recipes: Recipes,
     pub(super) control: &'a Control,
     pub(super) record: &'a Record<'a>,
+    /// The shard of a job that is sealed.
+    pub(super) shard: Option<&'a ShardFiles<'a>>,
 }
 
 /// A file to be sealed.
@@ -104,6 +107,19 @@ impl Sealing<'_> {
             at += length as u64;
         }
         Ok(true)
+    }
+
+    /// The length of the plaintext of a file whose content has `length` bytes.
+    fn padded_length(&self, length: u64, name: Option<StorageName>) -> u64 {
+        let named = name.map_or(length, |name| length + name.bytes().len() as u64);
+        self.padding.map_or(named, |padding| padding.length(named))
+    }
+
+    /// Gives a file the content that an earlier attempt at its shard has made.
+    fn take_from_before(&self, item: &Item, source: &Reading, content: Content) {
+        let metadata = source.0.metadata().unwrap_or(&item.entry.metadata);
+        self.record.unchanged(|| item.entry.name.path().to_owned(), content.size);
+        self.assembler.finish(item.slot, Some(self.line(item, metadata, content)));
     }
 
     /// The entry of a file with new content.
@@ -188,10 +204,12 @@ impl Draft for Writing {
     }
 }
 
-/// A source, with zeros behind it up to the length that is sealed.
+/// A source, with padding behind it up to the length that is sealed: zeros, and at the end the name
+/// of the file, if that is to show for which one it was made.
 pub(super) struct Padded {
     source: Reading,
     length: u64,
+    name: Option<StorageName>,
 }
 
 impl evener_seal::ReadAt for Padded {
@@ -199,6 +217,14 @@ impl evener_seal::ReadAt for Padded {
         let plain = self.source.length().saturating_sub(offset).min(buffer.len() as u64) as usize;
         let (plain, padding) = buffer.split_at_mut(plain);
         padding.fill(0);
+        if let Some(name) = &self.name {
+            let begin = self.length - name.bytes().len() as u64;
+            let at = offset + plain.len() as u64;
+            for (byte, place) in name.bytes().iter().zip(begin..) {
+                let index = place.checked_sub(at).and_then(|index| usize::try_from(index).ok());
+                index.and_then(|index| padding.get_mut(index)).into_iter().for_each(|it| *it = *byte);
+            }
+        }
         if plain.is_empty() {
             return Ok(());
         }
@@ -246,16 +272,28 @@ impl Objects for Sealing<'_> {
                 return Ok(Opened::Finished);
             }
         }
+        let name = self.shard.map(|shard| shard.name(item, &source)).transpose()?.flatten();
+        let padded = self.padded_length(length, name);
+        if let (Some(shard), Some(name)) = (self.shard, name)
+            && shard.may_be_there()
+            && let Some(content) = shard.find(self, item, &source, (name, padded), worker)?
+        {
+            self.take_from_before(item, &source, content);
+            return Ok(Opened::Finished);
+        }
         if length > room_for {
             source.0.will_read_all();
         }
-        let padded = self.padding.map_or(length, |padding| padding.length(length));
-        Ok(Opened::Blob(Padded { source, length: padded }, read))
+        Ok(Opened::Blob(Padded { source, length: padded, name }, read))
     }
 
     fn begin(&self, (): &(), _: &Item, source: &Padded) -> Result<Option<Writing>, FileError> {
         self.own.publish(&self.depot)?;
-        let name = self.names.lock().ignore_poison().next()?;
+        let name = match (source.name, self.shard) {
+            (Some(name), _) => name,
+            (None, Some(shard)) => shard.unused_name()?,
+            (None, None) => self.names.lock().ignore_poison().next()?,
+        };
         let geometry = self.keys.primary().geometry();
         let longest = Layout::for_plaintext(&geometry, source.length)?.sealed_length();
         let (place, metadata) = (name_of(name), Metadata::default());
@@ -294,7 +332,18 @@ impl Objects for Sealing<'_> {
                 Some(hash.ok_or(Fault::Failed(NOT_HASHED.to_owned()))?)
             }
         };
-        assembly.publish(length)?;
+        let version = match (assembly.publish(length), self.shard, blob.name) {
+            (Err(Fault::Exists(_)), Some(shard), Some(name)) => {
+                let there = shard.find(self, item, source, (name, blob.length), worker)?;
+                let there = there.ok_or_else(|| Fault::Failed(GONE_AGAIN.to_owned()))?;
+                self.take_from_before(item, source, there);
+                return Ok(());
+            }
+            (published, ..) => published?,
+        };
+        if let Some(shard) = self.shard {
+            shard.made(item, source, Made { name, length, version });
+        }
         let content = Content {
             size: source.length(),
             name,
@@ -331,6 +380,11 @@ impl Objects for Sealing<'_> {
         // Its entry stays as it was.
         self.assembler.fail(item.slot, &item.path, item.before.as_deref().cloned());
         match error {
+            FileError::Place(Fault::Missing(name))
+                if self.shard.is_some() && name == item.entry.name =>
+            {
+                self.shard.into_iter().for_each(|shard| shard.is_gone(item));
+            }
             // Every other file would fail in the same way.
             FileError::Place(Fault::Closed(_)) => self.assembler.give_up(error),
             error => self.record.failed_file(item.entry.name.path(), error),
@@ -341,6 +395,8 @@ impl Objects for Sealing<'_> {
         item.entry.name.path().to_owned()
     }
 }
+
+const GONE_AGAIN: &str = "another attempt had made its file, which is gone again";
 
 const NOT_HASHED: &str = "not all of it was hashed";
 

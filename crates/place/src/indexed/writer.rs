@@ -203,7 +203,20 @@ pub(super) struct Writer<'a> {
     pub(super) began: Cell<bool>,
 }
 
-impl Writer<'_> {
+impl<'a> Writer<'a> {
+    /// A writer of roots, which seals no source.
+    pub(super) fn of(
+        store: &'a dyn Store,
+        run: &'a RunSettings,
+        options: &'a TransferOptions,
+        sealed: &'a SealedOptions,
+    ) -> Result<Writer<'a>, FileError> {
+        let depot = Depot::of(store, run)?;
+        let (origin, path, new_key) = (depot.origin, store.label(), None);
+        let began = Cell::default();
+        Ok(Writer { origin, store, depot, run, options, sealed, path, new_key, began })
+    }
+
     pub(super) fn fail(&self, error: FileError) -> Failure {
         Failure { path: self.path.clone(), error }
     }
@@ -248,7 +261,7 @@ impl Writer<'_> {
     }
 
     /// The tree that is there, or a new one.
-    fn find_or_begin(&self, state: Option<&State>) -> Result<TreeId, FileError> {
+    pub(super) fn find_or_begin(&self, state: Option<&State>) -> Result<TreeId, FileError> {
         if let Some(tree) = marker::read(&self.depot)? {
             return Ok(tree);
         }

@@ -1,0 +1,319 @@
+//! Makes the generation of a job.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use evener_core::{Key, shown};
+use evener_format::index::{EntryPath, JobFile, StorageName};
+use serde::{Deserialize, Serialize};
+
+use super::super::at_work;
+use super::super::depot::{Created, Depot, refused};
+use super::super::index_writer::{IndexSettings, IndexWriter};
+use super::super::keys::{Keys, wrapping};
+use super::super::succession::Signing;
+use super::super::writer::{MOST_ATTEMPTS, SealedOptions, Writer};
+use super::manifest::{FINISHED, Job, Shard, from_hexadecimal};
+use super::plan::Ends;
+use super::receipt::{Made, Receipt};
+use crate::{Failure, FileError, RunSettings, TransferOptions};
+
+/// The result of finishing a job.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Finished {
+    /// The generation.
+    pub generation: u64,
+    /// True if this call has made it; false where it was there.
+    pub is_new: bool,
+    /// The number of entries.
+    pub entries: u64,
+    /// The number of objects.
+    pub objects: u64,
+    /// The bytes of content.
+    pub bytes: u64,
+    /// Objects that an earlier attempt at their shard had made.
+    pub already: u64,
+    /// Objects that had changed since the plan: they are in the generation as they were then.
+    pub changed: Vec<PathBuf>,
+    /// Objects that were gone.
+    pub gone: Vec<PathBuf>,
+}
+
+/// The note that a generation is made.
+#[derive(Serialize, Deserialize)]
+struct Note {
+    generation: u64,
+    entries: u64,
+    objects: u64,
+    bytes: u64,
+    already: u64,
+    changed: Vec<String>,
+    gone: Vec<String>,
+}
+
+/// Makes the generation of a job whose shards all have receipts. It reads the receipts and one
+/// listing of the target, and no content.
+///
+/// # Errors
+/// When shards have no receipt, a receipt is not what the manifest says, or the target does not have
+/// exactly the files of the receipts: then no generation is made.
+pub fn finish(
+    ends: &Ends<'_>,
+    run: &RunSettings,
+    sealed: &SealedOptions,
+    key: &Key,
+) -> Result<Finished, Failure> {
+    let of_job = |error| Failure { path: ends.job.label(), error };
+    let of_target = |error| Failure { path: ends.target.label(), error };
+    let job = Job::open(ends.job, run, key).map_err(of_job)?;
+    if let Some(note) = job.note().map_err(of_job)? {
+        return Ok(note.into_finished(false));
+    }
+    let done = job.done().map_err(of_job)?;
+    let missing: Vec<_> = (0..).zip(&done).filter(|(_, done)| !**done).map(|(it, _)| it).collect();
+    if !missing.is_empty() {
+        return Err(of_job(refused(lacking(&missing, done.len()))));
+    }
+    let options = TransferOptions::default();
+    let writer = Writer::of(ends.target, run, &options, sealed).map_err(of_target)?;
+    job.check_target(&writer.depot).map_err(of_target)?;
+    job.compare(&writer.depot).map_err(of_target)?;
+    let note = job.commit(&writer).map_err(of_target)?;
+    job.keep(&note).map_err(of_job)?;
+    at_work::forget(&writer.depot, vec![job.manifest.writer.clone()]).map_err(of_target)?;
+    Ok(note.into_finished(true))
+}
+
+fn lacking(missing: &[u64], shards: usize) -> String {
+    let first: Vec<_> = missing.iter().take(8).map(u64::to_string).collect();
+    let more = if missing.len() > first.len() { ", …" } else { "" };
+    format!(
+        "{} of {shards} shards have no receipt yet ({}{more}): run them, with `evener job run` and \
+         --shard or --worker, then finish",
+        missing.len(),
+        first.join(", ")
+    )
+}
+
+impl Note {
+    fn into_finished(self, is_new: bool) -> Finished {
+        let Note { generation, entries, objects, bytes, already, changed, gone } = self;
+        Finished {
+            generation,
+            is_new,
+            entries,
+            objects,
+            bytes,
+            already,
+            changed: changed.iter().filter_map(|path| path_of(path)).collect(),
+            gone: gone.iter().filter_map(|path| path_of(path)).collect(),
+        }
+    }
+}
+
+fn path_of(hexadecimal: &str) -> Option<PathBuf> {
+    use std::os::unix::ffi::OsStringExt;
+    Some(std::ffi::OsString::from_vec(from_hexadecimal(hexadecimal)?).into())
+}
+
+impl Job<'_> {
+    fn note(&self) -> Result<Option<Note>, FileError> {
+        let Some(sealed) = self.depot.read(FINISHED, 1 << 30)? else { return Ok(None) };
+        let plain = self.depot.open(self.keys.recipe(JobFile::Finished, &self.digest)?, &sealed)?;
+        serde_json::from_slice(&plain).map(Some).map_err(|error| refused(error.to_string()))
+    }
+
+    /// Keeps the note. Another run may have kept one of the same generation, or of one after it.
+    fn keep(&self, note: &Note) -> Result<(), FileError> {
+        let plain = serde_json::to_vec(note).map_err(|error| refused(error.to_string()))?;
+        let recipe = self.keys.recipe(JobFile::Finished, &self.digest)?;
+        self.depot.create(FINISHED, &self.depot.seal(recipe, &plain)?).map(drop)
+    }
+
+    /// The receipt of a shard, as far as it agrees with the manifest.
+    fn agreed(&self, shard: &Shard) -> Result<Receipt, FileError> {
+        let wrong = |reason: &str| {
+            refused(format!("the receipt of the shard in place {} {reason}", shard.place))
+        };
+        let receipt = self.receipt(shard)?.ok_or_else(|| wrong("is gone"))?;
+        let gone = receipt.gone.len() as u64;
+        if receipt.entries + gone != shard.entries || receipt.objects + gone != shard.objects {
+            return Err(wrong("counts other entries than the manifest"));
+        }
+        if receipt.changed.is_empty() && gone == 0 && receipt.bytes != shard.bytes {
+            return Err(wrong("counts other bytes than the manifest"));
+        }
+        // Its blocks are among its files, so that the listing is compared with them too.
+        let mut names: Vec<_> = receipt.files.iter().map(|made| made.name).collect();
+        names.sort_unstable();
+        if names.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err(wrong("names a file twice"));
+        }
+        let directory = evener_format::index::directory(shard.place);
+        if names.iter().any(|name| name.bytes()[0] != directory) {
+            return Err(wrong("names a file of another shard's directory"));
+        }
+        if receipt.files.len() != receipt.blocks.len() + self.files_in(&receipt, shard) {
+            return Err(wrong("names other files than the manifest has objects"));
+        }
+        Ok(receipt)
+    }
+
+    /// The number of files that a shard's objects have.
+    fn files_in(&self, receipt: &Receipt, shard: &Shard) -> usize {
+        (shard.objects as usize).saturating_sub(receipt.gone.len())
+    }
+
+    /// Compares the receipts with a listing of the target, one directory after another.
+    fn compare(&self, target: &Depot<'_>) -> Result<(), FileError> {
+        let mut by_directory: Vec<Vec<&Shard>> = vec![Vec::new(); 256];
+        for shard in &self.manifest.shards {
+            let directory = evener_format::index::directory(shard.place);
+            by_directory[usize::from(directory)].push(shard);
+        }
+        for (directory, shards) in by_directory.iter().enumerate().filter(|it| !it.1.is_empty()) {
+            let mut expected = HashMap::new();
+            for shard in shards {
+                if self.depot.run.control.is_stopped() {
+                    return Err(FileError::Interrupted);
+                }
+                for made in self.agreed(shard)?.files {
+                    if expected.insert(made.name, made).is_some() {
+                        return Err(refused("two receipts name one file"));
+                    }
+                }
+            }
+            let text = format!("{directory:02x}");
+            for entry in target.list(&format!("data/{text}"))? {
+                let file = entry.name.path().file_name().and_then(|file| file.to_str());
+                let name = file.and_then(|file| StorageName::from_text(&text, file));
+                if let Some(made) = name.and_then(|name| expected.remove(&name)) {
+                    check(&made, entry.length, entry.version.as_deref())?;
+                }
+            }
+            if let Some(name) = expected.into_keys().next() {
+                return Err(refused(format!(
+                    "`{name}` is missing, which a receipt names: run the job again in another place"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the nodes and the root.
+    fn commit(&self, writer: &Writer<'_>) -> Result<Note, FileError> {
+        let (tree, depot, sealed) = (self.tree()?, &writer.depot, writer.sealed);
+        let state = sealed.place_state();
+        // The manifest says that this job began the tree, or found its generations.
+        writer.began.set(true);
+        for _ in 0..MOST_ATTEMPTS {
+            let keys = Keys::new(tree, &sealed.keychain)?;
+            let mut base = writer.base(&keys, state.as_ref())?;
+            (base.border, base.padding) = (self.border()?, self.padding());
+            let own = writer.own_key(&keys, &base)?;
+            let signing = match self.manifest.is_signed {
+                true => Some(
+                    Signing::of(state.as_ref(), sealed.signer.as_ref(), Some(tree))?
+                        .among(&base.signers)?,
+                ),
+                false => None,
+            };
+            let settings = IndexSettings {
+                depot: *depot,
+                own: &own,
+                generation: base.next(),
+                border: base.border,
+                padding: base.padding,
+                dry_run: false,
+                part: None,
+            };
+            let mut index = IndexWriter::new(settings, None);
+            let mut note = self.add_shards(&mut index, depot)?;
+            let index = index.finish();
+            let committed = writer.commit(index, base, &own, signing.as_ref(), state.as_ref())?;
+            if let Some((number, _)) = committed {
+                note.generation = number;
+                return Ok(note);
+            }
+        }
+        Err(refused("other runs make generations all the time; finish the job again"))
+    }
+
+    /// Adds the blocks of all shards to an index, in its order.
+    fn add_shards(
+        &self,
+        index: &mut IndexWriter<'_>,
+        target: &Depot<'_>,
+    ) -> Result<Note, FileError> {
+        let (mut entries, mut objects, mut bytes, mut already) = (0, 0, 0, 0);
+        let (mut changed, mut gone) = (Vec::new(), Vec::new());
+        let mut shards: Vec<&Shard> = self.manifest.shards.iter().collect();
+        shards.sort_unstable_by_key(|shard| shard.place);
+        let mut last: Option<EntryPath> = None;
+        for (at, shard) in shards.iter().enumerate() {
+            let receipt = self.agreed(shard)?;
+            let (first, end) = (shard.first(), shards.get(at + 1).and_then(|next| next.first()));
+            let mut counts = (receipt.entries, receipt.bytes);
+            for block in &receipt.blocks {
+                let reference = block.reference(self.manifest.generation);
+                let reference = reference.ok_or_else(|| refused("a receipt is malformed"))?;
+                let path = &reference.first;
+                let is_inside = first.as_ref().is_some_and(|first| first <= path)
+                    && end.as_ref().is_none_or(|end| path < end)
+                    && last.as_ref().is_none_or(|last| last < path);
+                if !is_inside {
+                    return Err(refused(format!(
+                        "the receipt of the shard in place {} has entries outside of its range",
+                        shard.place
+                    )));
+                }
+                last = Some(path.clone());
+                index.push_block(&reference, std::mem::take(&mut counts))?;
+            }
+            self.publish_key(&receipt, target)?;
+            entries += receipt.entries;
+            objects += receipt.objects;
+            bytes += receipt.bytes;
+            already += receipt.already;
+            changed.extend(receipt.changed);
+            gone.extend(receipt.gone);
+        }
+        Ok(Note { generation: 0, entries, objects, bytes, already, changed, gone })
+    }
+
+    /// Gives the tree the wrapped key of an attempt.
+    fn publish_key(&self, receipt: &Receipt, target: &Depot<'_>) -> Result<(), FileError> {
+        let Some(wrapped) = receipt.wrapped.as_deref().and_then(from_hexadecimal) else {
+            return Ok(());
+        };
+        let block = receipt.blocks.first().and_then(|block| block.reference(1));
+        let Some(block) = block else { return Ok(()) };
+        let path = wrapping(block.key.id(), 1);
+        match target.create(&path, &wrapped)? {
+            Created::Ours => Ok(()),
+            Created::Taken => Err(refused(format!("`{path}` is there already"))),
+        }
+    }
+}
+
+/// Compares a file of a receipt with the target's listing.
+fn check(made: &Made, length: Option<u64>, version: Option<&str>) -> Result<(), FileError> {
+    let is_other = |one: &str| made.version.as_deref().is_some_and(|other| other != one);
+    if length.is_some_and(|length| length != made.length) {
+        return Err(refused(format!(
+            "`{}` has {} bytes, not {} as its receipt says",
+            made.name,
+            length.unwrap_or(0),
+            made.length
+        )));
+    }
+    match version.is_some_and(is_other) {
+        true => Err(refused(format!(
+            "`{}` was replaced: its version is {}, not the one of its receipt",
+            made.name,
+            shown(std::path::Path::new(version.unwrap_or_default()))
+        ))),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,307 @@
+//! Plans a job: lists its source, and cuts it into shards.
+
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread;
+
+use evener_core::{IgnorePoison, Key};
+use evener_format::index::{Border, JobFile, JobId, JobKeys, Padding, TreeId};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use super::super::at_work;
+use super::super::depot::{Created, Depot, refused};
+use super::super::keys::Keys;
+use super::super::state::hexadecimal;
+use super::super::writer::{SealedOptions, Writer};
+use super::manifest::{MANIFEST, Manifest, Shard, VERSION, create_marker, shard_path};
+use super::rows::{Row, RowWriter};
+use super::shards::{Cutter, ShardRule};
+use super::sorter::{Merged, Sorter, is_object};
+use crate::place::{Kind, Origin, Store};
+use crate::{Failure, Fault, FileError, Notice, RunSettings, TransferOptions};
+
+/// What a planner decides.
+#[derive(Clone, Default)]
+pub struct PlanOptions {
+    /// Where shards end.
+    pub rule: ShardRule,
+    /// The source and the target, in words that mean the same on every worker's machine.
+    pub source: String,
+    /// See [`PlanOptions::source`].
+    pub target: String,
+    /// The recipients for whom each attempt wraps a key of its own; empty if the job's key seals.
+    pub recipients: Vec<String>,
+    /// The bytes of memory in which rows are sorted; the others go to the temporary directory.
+    pub memory: usize,
+}
+
+/// The result of planning.
+#[derive(Clone, Debug, Default, Serialize)]
+#[non_exhaustive]
+pub struct Planned {
+    /// The job, in hexadecimal.
+    pub job: String,
+    /// The generation that it is to make.
+    pub generation: u64,
+    /// The number of shards.
+    pub shards: u64,
+    /// The number of entries.
+    pub entries: u64,
+    /// The number of objects among them.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Entries that are not taken, such as sockets.
+    pub notices: Vec<Notice>,
+}
+
+/// The ends of a job.
+#[derive(Clone, Copy)]
+pub struct Ends<'a> {
+    /// The source.
+    pub source: &'a dyn Origin,
+    /// The place of the sealed tree.
+    pub target: &'a dyn Store,
+    /// The place of the job's own files.
+    pub job: &'a dyn Store,
+}
+
+/// Plans a job: writes its shards and its manifest, and begins the tree if there is none.
+///
+/// # Errors
+/// When the source can't be listed whole, or one of its entries can't be taken: then there is no
+/// job. The failure names it.
+pub fn plan(
+    ends: &Ends<'_>,
+    run: &RunSettings,
+    options: &TransferOptions,
+    sealed: &SealedOptions,
+    key: &Key,
+    plan: &PlanOptions,
+) -> Result<Planned, Failure> {
+    let at = |path: PathBuf| move |error| Failure { path, error };
+    let mut planned = Planned::default();
+    let rows = sorted(ends.source, run, options, plan, &mut planned)?;
+    let of_job = |error| Failure { path: ends.job.label(), error };
+    let of_target = |error| Failure { path: ends.target.label(), error };
+    let depot = Depot::of(ends.job, run).map_err(of_job)?;
+    let job = JobId::random().map_err(|error| of_job(error.into()))?;
+    let keys = JobKeys::new(key, job).map_err(|error| of_job(error.into()))?;
+    create_marker(&depot, job).map_err(of_job)?;
+    let requests = ends.job.abilities().requests();
+    let mut shards = cut(&depot, &keys, rows, plan.rule, requests).map_err(of_job)?;
+    if shards.is_empty() {
+        return Err(Failure { path: ends.source.label(), error: refused(NOTHING) });
+    }
+    // The longest come first, so that nobody waits for one at the end.
+    shards.sort_by_key(|shard| (std::cmp::Reverse(shard.bytes), shard.place));
+    planned.job = job.to_string();
+    planned.shards = shards.len() as u64;
+    planned.entries = shards.iter().map(|shard| shard.entries).sum();
+    planned.objects = shards.iter().map(|shard| shard.objects).sum();
+    planned.bytes = shards.iter().map(|shard| shard.bytes).sum();
+    // Last of all: a tree that has been begun and has no generation is in the way of others.
+    let target = Target::find(ends.target, run, options, sealed).map_err(of_target)?;
+    planned.generation = target.generation;
+    let manifest = Manifest {
+        version: VERSION,
+        source: plan.source.clone(),
+        target: plan.target.clone(),
+        tree: target.tree.to_string(),
+        generation: target.generation,
+        border: hexadecimal(&target.border.0),
+        padding: target.padding.map(|padding| padding.floor),
+        is_signed: target.is_signed || !plan.recipients.is_empty(),
+        recipients: plan.recipients.clone(),
+        writer: target.writer,
+        entries: planned.entries,
+        objects: planned.objects,
+        bytes: planned.bytes,
+        shards,
+    };
+    let plain = serde_json::to_vec(&manifest).map_err(|error| of_job(refused(error.to_string())))?;
+    write(&depot, &keys, JobFile::Manifest, MANIFEST, &plain).map_err(of_job)?;
+    Ok(planned)
+}
+
+/// All rows in order.
+fn sorted(
+    source: &dyn Origin,
+    run: &RunSettings,
+    options: &TransferOptions,
+    plan: &PlanOptions,
+    planned: &mut Planned,
+) -> Result<Merged, Failure> {
+    let root = source.label();
+    let at_root = |error| Failure { path: root.clone(), error };
+    let selection = options.selection.watch();
+    let (mut sorter, mut directory) = (Sorter::new(plan.memory), [].into());
+    for entry in source.walk() {
+        if run.control.is_stopped() {
+            return Err(at_root(FileError::Interrupted));
+        }
+        let entry = entry.map_err(|fault| match fault {
+            Fault::Entry { name, reason } => {
+                Failure { path: root.join(name.path()), error: Fault::Failed(reason).into() }
+            }
+            fault => at_root(fault.into()),
+        })?;
+        let path = entry.name.path();
+        let is_taken = match entry.kind {
+            Kind::Directory => selection.enters(path),
+            _ => selection.takes_below_root(path),
+        };
+        if !is_taken {
+            continue;
+        }
+        match (Row::of(&mut directory, &entry), &entry.kind) {
+            (Some(row), _) => sorter.push(row).map_err(at_root)?,
+            (None, Kind::LeftOut(reason)) => {
+                planned.notices.push(Notice { path: root.join(path), reason: reason.clone() });
+            }
+            (None, _) => {}
+        }
+    }
+    if let Some((path, error)) = selection.missing(None).into_iter().next() {
+        return Err(Failure { path: root.join(path), error });
+    }
+    sorter.finish().map_err(at_root)
+}
+
+/// The tree that a job adds a generation to.
+struct Target {
+    tree: TreeId,
+    generation: u64,
+    border: Border,
+    padding: Option<Padding>,
+    is_signed: bool,
+    /// The planner's file in `writers/`, which has cleaning spare the job's files.
+    writer: String,
+}
+
+impl Target {
+    /// Finds the tree, or begins it.
+    fn find(
+        store: &dyn Store,
+        run: &RunSettings,
+        options: &TransferOptions,
+        sealed: &SealedOptions,
+    ) -> Result<Target, FileError> {
+        let writer = Writer::of(store, run, options, sealed)?;
+        let state = sealed.place_state();
+        let tree = writer.find_or_begin(state.as_ref())?;
+        if let Some(state) = &state {
+            sealed.check_audience(&writer.depot, state, tree)?;
+        }
+        let base = writer.base(&Keys::new(tree, &sealed.keychain)?, state.as_ref())?;
+        Ok(Target {
+            tree,
+            generation: base.next(),
+            border: base.border,
+            padding: base.padding,
+            is_signed: !base.signers.is_empty() || sealed.signer.is_some(),
+            writer: at_work::announce(&writer.depot)?,
+        })
+    }
+}
+
+/// Cuts rows into shards, and writes their files.
+fn cut(
+    depot: &Depot<'_>,
+    keys: &JobKeys,
+    mut rows: Merged,
+    rule: ShardRule,
+    requests: usize,
+) -> Result<Vec<Shard>, FileError> {
+    let (sender, receiver) = sync_channel::<Open>(1);
+    let (receiver, written) = (Mutex::new(receiver), Mutex::new(Vec::new()));
+    let failure = Mutex::new(None);
+    thread::scope(|scope| {
+        for _ in 0..requests.clamp(1, MOST_WRITERS) {
+            scope.spawn(|| {
+                while let Some(open) = next(&receiver) {
+                    match open.write(depot, keys) {
+                        Ok(shard) => written.lock().ignore_poison().push(shard),
+                        Err(error) => drop(failure.lock().ignore_poison().get_or_insert(error)),
+                    }
+                }
+            });
+        }
+        let (mut cutter, mut open) = (Cutter::new(rule), Open::default());
+        while let Some(row) = rows.next()? {
+            if depot.run.control.is_stopped() {
+                return Err(FileError::Interrupted);
+            }
+            if failure.lock().ignore_poison().is_some() {
+                break;
+            }
+            if cutter.cuts_before(row.size()) {
+                let place = open.shard.place + 1;
+                drop(sender.send(std::mem::take(&mut open)));
+                open.shard.place = place;
+            }
+            open.push(&row)?;
+        }
+        if open.shard.entries > 0 {
+            drop(sender.send(open));
+        }
+        drop(sender);
+        Ok(())
+    })?;
+    match failure.into_inner().ignore_poison() {
+        Some(error) => Err(error),
+        None => Ok(written.into_inner().ignore_poison()),
+    }
+}
+
+fn next(receiver: &Mutex<Receiver<Open>>) -> Option<Open> {
+    receiver.lock().ignore_poison().recv().ok()
+}
+
+/// A shard that is being put together.
+#[derive(Default)]
+struct Open {
+    shard: Shard,
+    rows: RowWriter,
+}
+
+impl Open {
+    fn push(&mut self, row: &Row) -> Result<(), FileError> {
+        if self.shard.entries == 0 {
+            self.shard.first = hexadecimal(&row.path().whole());
+        }
+        self.shard.entries += 1;
+        self.shard.objects += u64::from(is_object(row));
+        self.shard.bytes += row.size();
+        self.rows.push(row)
+    }
+
+    fn write(self, depot: &Depot<'_>, keys: &JobKeys) -> Result<Shard, FileError> {
+        let Open { mut shard, rows } = self;
+        let (file, path) = (JobFile::Shard(shard.place), shard_path(shard.place));
+        shard.digest = hexadecimal(&write(depot, keys, file, &path, &rows.finish())?);
+        Ok(shard)
+    }
+}
+
+/// Writes a sealed file of the job. Returns its SHA-256.
+fn write(
+    depot: &Depot<'_>,
+    keys: &JobKeys,
+    file: JobFile,
+    path: &str,
+    plain: &[u8],
+) -> Result<[u8; 32], FileError> {
+    let sealed = depot.seal(keys.recipe(file, &[0; 32])?, plain)?;
+    match depot.create(path, &sealed)? {
+        Created::Ours => Ok(Sha256::digest(&sealed).into()),
+        Created::Taken => Err(refused(format!("`{path}` is there already: plan in another place"))),
+    }
+}
+
+/// The most shards that are written at once.
+const MOST_WRITERS: usize = 16;
+
+const NOTHING: &str = "nothing was planned: it holds neither files nor links nor directories that are \
+                       taken";

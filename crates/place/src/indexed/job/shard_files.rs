@@ -1,0 +1,158 @@
+//! The files that an attempt at a shard makes, or finds.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use evener_core::{Engine, IgnorePoison};
+use evener_format::index::{Content, JobNames, StorageName, commitment_of};
+use evener_format::{Cobblestone, Layout};
+use evener_pipeline::Worker;
+
+use super::super::depot::{Depot, name_of, refused};
+use super::super::sealing::{Item, Sealing};
+use super::receipt::Made;
+use super::rows::version_of_blob;
+use crate::place::Reading;
+use crate::random_access::RandomAccess;
+use crate::{Fault, FileError, Name};
+
+/// The files of an attempt at a shard.
+pub(in crate::indexed) struct ShardFiles<'a> {
+    pub(super) depot: Depot<'a>,
+    pub(super) names: &'a JobNames,
+    /// The versions of the objects in the plan.
+    pub(super) versions: HashMap<Name, Vec<u8>>,
+    /// True if no other attempt's file serves this one.
+    pub(super) has_own_files: bool,
+    /// True if an earlier attempt has begun, so files may be there.
+    pub(super) may_be_there: bool,
+    pub(super) found: Mutex<ShardFound>,
+}
+
+/// The findings of an attempt.
+#[derive(Default)]
+pub(super) struct ShardFound {
+    pub(super) files: Vec<Made>,
+    pub(super) already: u64,
+    /// The paths of objects that are not as they were in the plan, and of those that are gone.
+    pub(super) changed: Vec<Name>,
+    pub(super) gone: Vec<Name>,
+    /// Files that are there under the names of some of this shard's, and are none.
+    pub(super) conflicts: u64,
+}
+
+impl ShardFiles<'_> {
+    /// The name of the file for an object; `None` if each attempt takes an unused one.
+    pub(in crate::indexed) fn name(
+        &self,
+        item: &Item,
+        source: &Reading,
+    ) -> Result<Option<StorageName>, FileError> {
+        if self.has_own_files {
+            return Ok(None);
+        }
+        let version = version_of_blob(&*source.0, &item.entry.metadata);
+        Ok(Some(self.names.name(&item.path.whole(), &version)?))
+    }
+
+    pub(in crate::indexed) fn unused_name(&self) -> Result<StorageName, FileError> {
+        Ok(self.names.unused()?)
+    }
+
+    /// Returns whether it is worth a request to look for files of earlier attempts.
+    pub(in crate::indexed) fn may_be_there(&self) -> bool {
+        self.may_be_there
+    }
+
+    /// Finds the file that an earlier attempt has made for an object. Its last chunk is authentic,
+    /// which also holds for its length, and has the name that was meant; so nobody without the key
+    /// can have put another file there.
+    pub(in crate::indexed) fn find(
+        &self,
+        sealing: &Sealing<'_>,
+        item: &Item,
+        source: &Reading,
+        (name, padded): (StorageName, u64),
+        worker: &Worker<'_>,
+    ) -> Result<Option<Content>, FileError> {
+        let (blob, _) = match self.depot.origin.open(&name_of(name), &mut []) {
+            Err(Fault::Missing(_)) => return Ok(None),
+            Err(fault) => return Err(Fault::Failed(fault.to_string()).into()),
+            Ok(opened) => opened,
+        };
+        let length = Layout::for_plaintext(&Cobblestone::GEOMETRY, padded)?.sealed_length();
+        if blob.length() != length {
+            return Err(self.conflict(name));
+        }
+        let (mut header, mut tag) = ([0; Cobblestone::HEADER_LENGTH], [0; 16]);
+        blob.read_at(&mut header, 0).map_err(at_target)?;
+        blob.read_at(&mut tag, length - 16).map_err(at_target)?;
+        let version = blob.version().map(|version| version.text);
+        let mut there = [0; StorageName::LENGTH];
+        let read = RandomAccess::of(blob, sealing.keys, self.engine(worker)?)
+            .and_then(|opened| opened.read_at(&mut there, padded - there.len() as u64));
+        let commitment = commitment_of(&header).ok_or_else(|| self.conflict(name))?;
+        match read {
+            Ok(read) if read == there.len() && there == *name.bytes() => {}
+            Ok(_) | Err(FileError::Format(_) | FileError::Rejected { .. }) => {
+                return Err(self.conflict(name));
+            }
+            Err(FileError::RejectedEnd { .. }) => return Err(self.conflict(name)),
+            Err(error) => return Err(error),
+        }
+        let content = Content {
+            size: source.length(),
+            name,
+            offset: 0,
+            length,
+            commitment,
+            tag,
+            key: sealing.own.keys.commitment(),
+            generation: sealing.generation,
+            hash: None,
+        };
+        self.found.lock().ignore_poison().already += 1;
+        self.made(item, source, Made { name, length, version });
+        Ok(Some(content))
+    }
+
+    /// Notes a file that belongs to the shard.
+    pub(in crate::indexed) fn made(&self, item: &Item, source: &Reading, made: Made) {
+        let version = version_of_blob(&*source.0, &item.entry.metadata);
+        let mut found = self.found.lock().ignore_poison();
+        found.files.push(made);
+        if self.versions.get(&item.entry.name) != Some(&version) {
+            found.changed.push(item.entry.name.clone());
+        }
+    }
+
+    /// Notes an object that is gone.
+    pub(in crate::indexed) fn is_gone(&self, item: &Item) {
+        self.found.lock().ignore_poison().gone.push(item.entry.name.clone());
+    }
+
+    fn conflict(&self, name: StorageName) -> FileError {
+        self.found.lock().ignore_poison().conflicts += 1;
+        refused(format!(
+            "its file {name} is there already and was not made by this job for it; remove that file \
+             from the target if nothing else needs it, and run the shard again"
+        ))
+    }
+
+    fn engine(&self, worker: &Worker<'_>) -> Result<Arc<dyn Engine>, FileError> {
+        let seats = &self.depot.run.seats;
+        let name = &worker.engine().description().name;
+        let same = seats.iter().find(|engine| engine.description().name == *name);
+        let engine = same.or(seats.first()).ok_or_else(|| refused("there is no engine"))?;
+        Ok(engine.clone())
+    }
+}
+
+/// The fault of a file in the target, which is not missing in the source.
+fn at_target(fault: Fault) -> FileError {
+    match fault {
+        Fault::Missing(_) => Fault::Changed.into(),
+        fault => fault.into(),
+    }
+}
+

@@ -1,0 +1,60 @@
+//! Takes shards until none is left.
+
+use evener_core::Key;
+
+use super::manifest::Job;
+use super::plan::Ends;
+use super::run::{ShardEnd, run_shard};
+use super::shards::Share;
+use super::super::writer::Wrap;
+use crate::{Failure, Report, RunSettings};
+
+/// The result of a worker.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Worked {
+    /// The shards that it has done.
+    pub done: Vec<u64>,
+    /// Those that another worker has done first.
+    pub already: Vec<u64>,
+    /// Those at which files failed; they have no receipt.
+    pub failed: Vec<u64>,
+    /// Those at which there was a conflict.
+    pub conflicts: Vec<u64>,
+}
+
+/// Does shards: first those whose number leaves `worker` when it is divided by `workers`, then those
+/// of others that have no receipt. A shard at which files fail is left for another try, and the
+/// worker goes on.
+///
+/// # Errors
+/// Those of [`run_shard`].
+pub fn run_worker(
+    ends: &Ends<'_>,
+    run: &RunSettings,
+    key: &Key,
+    (worker, workers): (u64, u64),
+    wrap: Option<&Wrap>,
+) -> Result<(Report, Worked), Failure> {
+    let of_job = |error| Failure { path: ends.job.label(), error };
+    let job = Job::open(ends.job, run, key).map_err(of_job)?;
+    let mut share = Share::new(worker, workers, job.manifest.shards.len() as u64);
+    let mut report = Report { operation: "encrypt".to_owned(), ..Report::default() };
+    let mut worked = Worked::default();
+    let mut done = job.done().map_err(of_job)?;
+    while !run.control.is_stopped() {
+        let has_receipt = |shard: u64| done.get(shard as usize).copied().unwrap_or(false);
+        let Some(shard) = share.next(has_receipt) else { break };
+        let (of_shard, end) = run_shard(ends, run, key, shard, wrap)?;
+        report.absorb(of_shard);
+        match end {
+            ShardEnd::Done => worked.done.push(shard),
+            ShardEnd::Already => worked.already.push(shard),
+            ShardEnd::Conflict => worked.conflicts.push(shard),
+            ShardEnd::Failed => worked.failed.push(shard),
+        }
+        done = job.done().map_err(of_job)?;
+    }
+    report.interrupted |= run.control.is_stopped();
+    Ok((report, worked))
+}
