@@ -17,7 +17,7 @@ use tokio::time::sleep;
 use crate::address::Provider;
 use crate::ahead::{Ahead, Fetched};
 use crate::fault::{fault, is_out_of_range};
-use crate::metadata::{changed, metadata};
+use crate::metadata::{changed, metadata, version};
 use crate::objects::{Objects, PART};
 use crate::pool::{LONG, Pool};
 use crate::transport::Patience;
@@ -28,6 +28,8 @@ pub(crate) struct Object {
     name: Name,
     length: u64,
     version: Version,
+    /// The version in the form of listings.
+    text: Option<String>,
     metadata: Metadata,
     /// The time at which its source was last changed.
     changed: Option<(i64, u32)>,
@@ -35,8 +37,7 @@ pub(crate) struct Object {
     ahead: Mutex<Option<Ahead>>,
 }
 
-/// Distinguishes a version of an object from all others: its generation in Google's store, whose ETags
-/// differ from one interface to the other, and elsewhere its ETag.
+/// A version of an object in the store's own words, for conditions of requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Version {
     Etag(String),
@@ -73,11 +74,18 @@ impl Object {
         first: &mut [u8],
     ) -> Result<(Object, usize), Fault> {
         let (found, read) = objects.wait(begin(objects, name, first))?;
-        let version = Version::of(&found, objects.address().provider)?;
-        let (length, metadata, changed) =
-            (found.content_length(), metadata(&found), changed(&found));
-        let (objects, name, ahead) = (objects.clone(), name.clone(), Mutex::default());
-        Ok((Object { objects, name, length, version, metadata, changed, ahead }, read))
+        let provider = objects.address().provider;
+        let object = Object {
+            objects: objects.clone(),
+            name: name.clone(),
+            length: found.content_length(),
+            version: Version::of(&found, provider)?,
+            text: version(&found, provider),
+            metadata: metadata(&found),
+            changed: changed(&found),
+            ahead: Mutex::default(),
+        };
+        Ok((object, read))
     }
 
     /// Begins to fetch exactly this range of this version.
@@ -208,8 +216,7 @@ impl Blob for Object {
     }
 
     fn version(&self) -> Option<place::Version> {
-        let (Version::Etag(text) | Version::Generation(text)) = self.version.clone();
-        Some(place::Version::new(text, self.changed))
+        Some(place::Version::new(self.text.clone()?, self.changed))
     }
 }
 

@@ -7,7 +7,7 @@ use opendal::{Buffer, Error, ErrorKind, Writer};
 
 use crate::address::Provider;
 use crate::fault::text;
-use crate::metadata::{CHANGED, TOKEN, pairs};
+use crate::metadata::{CHANGED, TOKEN, pairs, version};
 use crate::objects::{Objects, PART};
 use crate::probe::{is_refusal, token};
 use crate::transport::INSISTS;
@@ -67,7 +67,7 @@ impl Upload {
         self.writer.as_mut().ok_or_else(|| Fault::Failed("there is no upload".to_owned()))
     }
 
-    fn end(&mut self, rest: Buffer) -> opendal::Result<()> {
+    fn end(&mut self, rest: Buffer) -> opendal::Result<opendal::Metadata> {
         let key = self.objects.key(&self.name).unwrap_or_default();
         let made = self.objects.wait(async {
             match &mut self.writer {
@@ -88,11 +88,12 @@ impl Upload {
         {
             return Err(Error::new(ErrorKind::Unexpected, NO_STORE));
         }
-        Ok(())
+        Ok(made)
     }
 
     /// Finds out what became of a call that failed: the answer to an earlier attempt may be lost.
-    fn settle(&self, error: &Error) -> Result<(), Fault> {
+    /// Returns what the store tells of the object that it has made.
+    fn settle(&self, error: &Error) -> Result<opendal::Metadata, Fault> {
         let reason = text(error);
         let unanswered = Unanswered::of(error);
         if unanswered.is_some_and(|it| it.kind == Kind::Unsent) {
@@ -100,7 +101,9 @@ impl Upload {
         }
         let is_certain = !error.is_temporary() && unanswered.is_none();
         match INSISTS.sync_scope((), || self.objects.status(&self.name)) {
-            Ok(Some(found)) if self.is_ours(&found) => self.check_length(found.content_length()),
+            Ok(Some(found)) if self.is_ours(&found) => {
+                self.check_length(found.content_length()).map(|()| found)
+            }
             Ok(Some(_)) if self.is_new => Err(Fault::Exists(self.name.clone())),
             Ok(_) if is_certain && is_refusal(error.kind()) => {
                 Err(Fault::Failed(format!("another writer was at work on it ({reason})")))
@@ -135,16 +138,19 @@ impl Draft for Upload {
         written.map_err(|error| objects.at(&self.name, Fault::Failed(text(&error))))
     }
 
-    fn publish(mut self: Box<Self>, rest: &[u8]) -> Result<(), Fault> {
+    fn publish(mut self: Box<Self>, rest: &[u8]) -> Result<Option<String>, Fault> {
         self.length += rest.len() as u64;
         let rest = self.objects.pool().copy(rest)?;
-        match self.end(rest) {
-            Ok(()) => self.writer = None,
-            Err(error) => {
-                self.settle(&error).map_err(|fault| self.objects.at(&self.name, fault))?;
+        let made = match self.end(rest) {
+            Ok(made) => {
+                self.writer = None;
+                made
             }
-        }
-        Ok(())
+            Err(error) => {
+                self.settle(&error).map_err(|fault| self.objects.at(&self.name, fault))?
+            }
+        };
+        Ok(version(&made, self.objects.address().provider))
     }
 }
 

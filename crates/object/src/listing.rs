@@ -8,9 +8,9 @@ use futures_util::TryStreamExt;
 use opendal::Lister;
 use opendal::options::ListOptions;
 
-use crate::address::is_clean;
+use crate::address::{Provider, is_clean};
 use crate::fault::fault;
-use crate::metadata::metadata;
+use crate::metadata::{metadata, version};
 use crate::objects::Objects;
 
 /// All objects below the prefix, a page of them at a time.
@@ -46,7 +46,8 @@ impl Iterator for Walk<'_> {
         loop {
             match self.advance() {
                 Ok(Some(found)) => {
-                    if let Some(entry) = entry(&found).transpose() {
+                    if let Some(entry) = entry(&found, self.objects.address().provider).transpose()
+                    {
                         return Some(entry);
                     }
                 }
@@ -68,7 +69,7 @@ pub(crate) fn list(objects: &Objects, directory: &Name, most: usize) -> Result<V
     };
     collect(objects, &key, directory, most, |found| match found.path() == key {
         true => Ok(None),
-        false => entry(found),
+        false => entry(found, objects.address().provider),
     })
 }
 
@@ -79,7 +80,7 @@ pub(crate) fn beginning_with(
     most: usize,
 ) -> Result<Vec<Entry>, Fault> {
     collect(objects, text, &Name::root(), most, |found| {
-        Ok(entry(found)?.filter(|entry| entry.kind == Kind::Object))
+        Ok(entry(found, objects.address().provider)?.filter(|entry| entry.kind == Kind::Object))
     })
 }
 
@@ -109,7 +110,7 @@ fn lister(objects: &Objects, key: &str, recursive: bool) -> Result<Lister, Fault
 }
 
 /// `None` is the prefix itself.
-fn entry(found: &opendal::Entry) -> Result<Option<Entry>, Fault> {
+fn entry(found: &opendal::Entry, provider: Provider) -> Result<Option<Entry>, Fault> {
     let path = found.path();
     let (key, is_directory) = match path.strip_suffix('/') {
         Some(directory) => (directory, true),
@@ -127,6 +128,7 @@ fn entry(found: &opendal::Entry) -> Result<Option<Entry>, Fault> {
     }
     let mut entry = Entry::new(name, Some(found.metadata().content_length()));
     entry.metadata = metadata(found.metadata());
+    entry.version = version(found.metadata(), provider);
     Ok(Some(entry))
 }
 

@@ -5,6 +5,8 @@ use std::time::{Duration, SystemTime};
 
 use evener_place::Metadata;
 
+use crate::address::Provider;
+
 /// Distinguishes an attempt to write an object from all others.
 pub(crate) const TOKEN: &str = "evenerattempt";
 
@@ -44,6 +46,26 @@ pub(crate) fn metadata(found: &opendal::Metadata) -> Metadata {
     metadata
 }
 
+/// The text that distinguishes a version of an object from all others, in one form wherever a store
+/// tells it: its generation in Google's store, whose ETags differ from one interface to the other,
+/// and elsewhere its ETag. `None` if the store does not tell it.
+pub(crate) fn version(found: &opendal::Metadata, provider: Provider) -> Option<String> {
+    match provider {
+        Provider::Gcs => found.version().map(str::to_owned),
+        _ => found.etag().and_then(quoted),
+    }
+}
+
+/// An ETag in quotes: some stores leave them out in listings, and others in answers to writes.
+fn quoted(etag: &str) -> Option<String> {
+    let bare = etag.trim_matches('"');
+    match etag {
+        _ if bare.is_empty() => None,
+        weak if weak.starts_with("W/") => Some(weak.to_owned()),
+        _ => Some(format!("\"{bare}\"")),
+    }
+}
+
 /// A time in seconds since 1970, with nine digits behind the point.
 fn seconds(time: SystemTime) -> String {
     match time.duration_since(SystemTime::UNIX_EPOCH) {
@@ -76,6 +98,15 @@ fn time(text: &str) -> Option<SystemTime> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_etag_has_one_form() {
+        for form in ["x-2", "\"x-2\"", "\"\"x-2\"\""] {
+            assert_eq!(quoted(form).as_deref(), Some("\"x-2\""), "{form}");
+        }
+        assert_eq!(quoted("W/\"x\"").as_deref(), Some("W/\"x\""));
+        assert_eq!((quoted(""), quoted("\"\"")), (None, None));
+    }
 
     #[test]
     fn times_come_back_as_they_were() {

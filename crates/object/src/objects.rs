@@ -23,7 +23,7 @@ use crate::blob::Object;
 use crate::draft::Upload;
 use crate::fault::{fault, text};
 use crate::listing;
-use crate::metadata::{changed, metadata};
+use crate::metadata::{changed, metadata, version};
 use crate::operator::{Client, Settings, client};
 use crate::pool::Pool;
 use crate::probe::Probe;
@@ -238,6 +238,7 @@ impl Store for Objects {
             let mut entry = Entry::new(name.clone(), Some(found.content_length()));
             entry.metadata = metadata(&found);
             entry.source_changed = changed(&found);
+            entry.version = version(&found, self.address().provider);
             entry
         };
         Ok(self.status(name)?.map(entry))

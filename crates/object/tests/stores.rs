@@ -21,6 +21,7 @@ fn conformance(server: &Server) {
     metadata_come_back(&server.place("metadata"));
     names_that_would_become_others_are_refused(&server.place("names"));
     empty_objects_are_read(&server.place("empty"));
+    a_version_is_the_same_wherever_it_is_told(&server.place("versions"));
 }
 
 #[test]
@@ -112,16 +113,44 @@ fn the_second_of_two_uploads_is_refused_at_its_end(place: &Objects) {
     });
     drafts.reverse();
     let [first, second] = drafts.map(|(draft, last)| draft.publish(&[last]));
-    assert_eq!((first, second), (Ok(()), Err(Fault::Exists(name.clone()))));
+    assert!(first.is_ok(), "{first:?}");
+    assert_eq!(second, Err(Fault::Exists(name.clone())));
     let (blob, _) = place.open(&name, &mut []).unwrap();
     let mut last = [0];
     blob.read_at(&mut last, part.len() as u64).unwrap();
     assert_eq!((blob.length(), last), (part.len() as u64 + 1, [8]));
 }
 
-fn put(place: &Objects, path: &str, metadata: &Metadata) -> Result<(), Fault> {
+fn put(place: &Objects, path: &str, metadata: &Metadata) -> Result<Option<String>, Fault> {
     let name = Name::found(path.into());
     place.begin(&NewObject::new(&name, metadata))?.publish(&bytes(10))
+}
+
+/// Of new objects and of those that replace others, in one request and in two parts.
+fn a_version_is_the_same_wherever_it_is_told(place: &Objects) {
+    let metadata = Metadata::default();
+    for (path, is_long) in [("one part", false), ("two parts", true)] {
+        let name = name(path);
+        let made = [false, true].map(|replaces| {
+            let mut object = NewObject::new(&name, &metadata);
+            (object.replaces, object.longest) = (replaces, 9 << 20);
+            let mut draft = place.begin(&object).unwrap();
+            if is_long {
+                draft.write_at(&bytes(8 << 20), 0).unwrap();
+            }
+            let made = draft.publish(&[replaces.into()]).unwrap();
+            let (blob, _) = place.open(&name, &mut [0; 9]).unwrap();
+            let read = blob.version().map(|version| version.text);
+            let looked = place.look(&name).unwrap().unwrap().version;
+            let mut listed = place.list(&Name::root()).unwrap();
+            listed.retain(|entry| entry.name == name);
+            assert!(listed[0].version.is_some(), "{path}");
+            assert_eq!((&read, &looked), (&listed[0].version, &listed[0].version), "{path}");
+            assert_eq!(made, read, "{path}");
+            read
+        });
+        assert_ne!(made[0], made[1], "{path}");
+    }
 }
 
 fn listings_are_of_one_directory_or_of_all(place: &Objects) {

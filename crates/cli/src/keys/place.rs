@@ -217,7 +217,7 @@ impl KeyStore {
         let (name, metadata) = (name_of(path), Metadata::default());
         let object = NewObject::new(&name, &metadata);
         let put = self.objects.begin(&object).and_then(|draft| draft.publish(contents));
-        put.map_err(|fault| match fault {
+        put.map(drop).map_err(|fault| match fault {
             Fault::Exists(_) => KeyError::Exists { path: path.to_owned() },
             fault => {
                 let cause = io::Error::other(fault.to_string());

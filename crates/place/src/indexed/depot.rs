@@ -96,7 +96,7 @@ impl<'a> Depot<'a> {
         let part = store.abilities().part();
         let mut draft = Assembly::new(store.begin(&object)?, part, longest)?;
         draft.write_at(bytes, 0)?;
-        draft.publish(longest)
+        draft.publish(longest).map(drop)
     }
 
     pub(super) fn store(&self) -> Result<&'a dyn Store, Fault> {

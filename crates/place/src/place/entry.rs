@@ -23,6 +23,8 @@ pub struct Entry {
     /// The time at which its source was last changed, in seconds since 1970 and nanoseconds, if the
     /// place keeps it.
     pub source_changed: Option<(i64, u32)>,
+    /// An object's version, as [`Version::text`] has it, if the place tells it with the name.
+    pub version: Option<String>,
 }
 
 impl Entry {
@@ -33,7 +35,8 @@ impl Entry {
 
     /// An entry of any kind.
     pub fn of(name: Name, kind: Kind, metadata: Metadata) -> Entry {
-        Entry { name, kind, length: None, metadata, stamp: None, source_changed: None }
+        let (length, stamp, source_changed, version) = (None, None, None, None);
+        Entry { name, kind, length, metadata, stamp, source_changed, version }
     }
 }
 

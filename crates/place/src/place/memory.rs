@@ -281,13 +281,13 @@ impl Draft for Written {
         Ok(())
     }
 
-    fn publish(self: Box<Self>, rest: &[u8]) -> Result<(), Fault> {
+    fn publish(self: Box<Self>, rest: &[u8]) -> Result<Option<String>, Fault> {
         if !rest.is_empty() {
             return Err(Fault::Refused("memory takes no parts".to_owned()));
         }
         let Written { memory, name, metadata, replaces, buffer, length } = *self;
         let what = What::Object(Content { buffer: Arc::new(buffer), length });
-        memory.put(&name, replaces, Stored { what, metadata })
+        memory.put(&name, replaces, Stored { what, metadata }).map(|()| None)
     }
 }
 

@@ -237,11 +237,12 @@ pub trait Draft: Send + Sync {
 
     /// Gives the object its name. With [`Abilities::part`], `rest` is the last part, which is the
     /// whole content of a short object; otherwise it is empty. The place itself finds out what
-    /// became of a call whose answer was lost.
+    /// became of a call whose answer was lost. Returns the version of the object that this call has
+    /// made, as [`Entry::version`] has it, where the place knows it.
     ///
     /// # Errors
     /// [`Fault::Exists`] when an object has the name and may not be replaced.
-    fn publish(self: Box<Self>, rest: &[u8]) -> Result<(), Fault>;
+    fn publish(self: Box<Self>, rest: &[u8]) -> Result<Option<String>, Fault>;
 }
 
 /// How a place is best used.

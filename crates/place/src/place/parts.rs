@@ -74,8 +74,8 @@ impl Assembly {
         Ok(())
     }
 
-    /// Publishes an object of `length` bytes.
-    pub(crate) fn publish(self, length: u64) -> Result<(), Fault> {
+    /// Publishes an object of `length` bytes. Returns its version, where the place knows it.
+    pub(crate) fn publish(self, length: u64) -> Result<Option<String>, Fault> {
         let Some(parts) = self.parts else { return self.draft.publish(&[]) };
         if parts.end() != length || !parts.early.is_empty() {
             return Err(Fault::Failed("not all of it was written".to_owned()));

@@ -189,7 +189,8 @@ impl Transfer<'_> {
             return Ok(false);
         };
         let has_time = one.metadata.modified.is_some();
-        Ok(has_time && Entry { name: other.name.clone(), stamp: other.stamp, ..one } == other)
+        let (name, version) = (other.name.clone(), other.version.clone());
+        Ok(has_time && Entry { name, version, stamp: other.stamp, ..one } == other)
     }
 
     /// Ends the directories, when everything in them is done, and tells what the store lacks.

@@ -119,10 +119,10 @@ impl Draft for Behind {
         self.draft.write_at(bytes, self.head + at)
     }
 
-    fn publish(self: Box<Self>, rest: &[u8]) -> Result<(), Fault> {
-        self.draft.publish(rest)?;
+    fn publish(self: Box<Self>, rest: &[u8]) -> Result<Option<String>, Fault> {
+        let version = self.draft.publish(rest)?;
         self.changed.lock().ignore_poison().insert(self.directory);
-        Ok(())
+        Ok(version)
     }
 }
 

@@ -167,7 +167,7 @@ impl Draft for Upload {
         self.put(bytes)
     }
 
-    fn publish(mut self: Box<Self>, rest: &[u8]) -> Result<(), Fault> {
+    fn publish(mut self: Box<Self>, rest: &[u8]) -> Result<Option<String>, Fault> {
         assert!(rest.len() <= self.part && (self.parts == 0 || !rest.is_empty()));
         self.put(rest)?;
         if self.is_upload {

@@ -276,11 +276,11 @@ impl Draft for Writing {
         written.map_err(|error| fault(error, &self.name))
     }
 
-    fn publish(self: Box<Self>, rest: &[u8]) -> Result<(), Fault> {
+    fn publish(self: Box<Self>, rest: &[u8]) -> Result<Option<String>, Fault> {
         if !rest.is_empty() {
             return Err(Fault::Refused("a file takes no parts".to_owned()));
         }
-        self.end().map_err(|error| fault(error, &self.name))
+        self.end().map(|()| None).map_err(|error| fault(error, &self.name))
     }
 }
 
