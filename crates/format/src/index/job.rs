@@ -91,7 +91,8 @@ impl JobKeys {
         context.update(manifest);
         context.update(shard.to_be_bytes());
         context.update(attempt);
-        Recipe::cobblestone(CobblestoneSuite::Aes256Gcm, &subkey, &context.finalize().into())
+        let context: [u8; 32] = context.finalize().into();
+        Recipe::cobblestone(CobblestoneSuite::Aes256Gcm, &subkey, &context)
     }
 
     /// The names of the files that the workers of a shard write. All have the shard's directory.

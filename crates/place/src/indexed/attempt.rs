@@ -225,7 +225,13 @@ impl Writer<'_> {
         Ok(seats)
     }
 
-    pub(super) fn report(&self, keys: &KeyRing, done: Done, record: Record<'_>, result: &Sealed) -> Report {
+    pub(super) fn report(
+        &self,
+        keys: &KeyRing,
+        done: Done,
+        record: Record<'_>,
+        result: &Sealed,
+    ) -> Report {
         let Done { found, statistics, accounts, unverified, unnamed } = done;
         let mut report = Report {
             operation: "encrypt".to_owned(),

@@ -20,6 +20,7 @@ mod finished;
 mod firsts;
 mod hash;
 mod index_writer;
+mod job;
 mod keys;
 mod known;
 mod list;
@@ -49,6 +50,10 @@ mod writer;
 
 pub use clean::{CleanOptions, Cleaned, clean};
 pub use diff::{Change, Difference, Later, diff};
+pub use job::{
+    CleanedJob, Ends, Finished, JobInfo, JobStatus, PlanOptions, Planned, ShardEnd, ShardRule,
+    Worked, clean_job, finish, job_info, plan, run_shard, run_worker, status,
+};
 pub use keys::{Keychain, Opened};
 pub use known::refuse_gone;
 pub use list::{Depth, ListedEntry, generations, list};

@@ -222,7 +222,10 @@ impl evener_seal::ReadAt for Padded {
             let at = offset + plain.len() as u64;
             for (byte, place) in name.bytes().iter().zip(begin..) {
                 let index = place.checked_sub(at).and_then(|index| usize::try_from(index).ok());
-                index.and_then(|index| padding.get_mut(index)).into_iter().for_each(|it| *it = *byte);
+                index
+                    .and_then(|index| padding.get_mut(index))
+                    .into_iter()
+                    .for_each(|it| *it = *byte);
             }
         }
         if plain.is_empty() {

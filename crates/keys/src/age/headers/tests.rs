@@ -67,9 +67,8 @@ fn a_header_is_wrapped_for_others() {
     );
     // The crate reads it too, and checks its code.
     let own = two.without_plugin().unwrap();
-    let decrypted = |header: &[u8]| {
-        Decryptor::new_buffered(header)?.decrypt(std::iter::once(own)).map(drop)
-    };
+    let decrypted =
+        |header: &[u8]| Decryptor::new_buffered(header)?.decrypt(std::iter::once(own)).map(drop);
     assert!(decrypted(&changed).is_ok());
     let mut damaged = changed.clone();
     damaged[changed.len() - NONCE_LENGTH - 10] ^= 1;

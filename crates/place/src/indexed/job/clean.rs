@@ -49,7 +49,8 @@ pub fn clean_job(
     }
     if let Some(job) = &job {
         let target = Depot::of(ends.target, run);
-        let forgotten = target.and_then(|it| at_work::forget(&it, vec![job.manifest.writer.clone()]));
+        let forgotten =
+            target.and_then(|it| at_work::forget(&it, vec![job.manifest.writer.clone()]));
         forgotten.map_err(|error| Failure { path: ends.target.label(), error })?;
     }
     let files = remove_all(&depot, ends.job).map_err(of_job)?;

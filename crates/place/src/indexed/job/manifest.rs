@@ -11,8 +11,8 @@ use super::super::depot::{Created, Depot, no_key, refused};
 use super::super::state::hexadecimal;
 use super::rows::{Row, RowReader};
 use crate::FileError;
-use crate::place::Store;
 use crate::RunSettings;
+use crate::place::Store;
 
 /// What a job does, as its planner decided. Only a holder of the job's key can have made it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -157,8 +157,7 @@ impl<'a> Job<'a> {
         let mut places = vec![false; shards.len()];
         for entry in self.depot.list(RECEIPTS)? {
             let place = entry.name.path().file_name().and_then(|name| name.to_str()?.parse().ok());
-            let place: Option<&mut bool> =
-                place.and_then(|place: usize| places.get_mut(place));
+            let place: Option<&mut bool> = place.and_then(|place: usize| places.get_mut(place));
             place.into_iter().for_each(|place| *place = true);
         }
         Ok(shards.iter().map(|shard| places[shard.place as usize]).collect())

@@ -80,7 +80,6 @@ pub fn plan(
     key: &Key,
     plan: &PlanOptions,
 ) -> Result<Planned, Failure> {
-    let at = |path: PathBuf| move |error| Failure { path, error };
     let mut planned = Planned::default();
     let rows = sorted(ends.source, run, options, plan, &mut planned)?;
     let of_job = |error| Failure { path: ends.job.label(), error };
@@ -120,7 +119,8 @@ pub fn plan(
         bytes: planned.bytes,
         shards,
     };
-    let plain = serde_json::to_vec(&manifest).map_err(|error| of_job(refused(error.to_string())))?;
+    let plain =
+        serde_json::to_vec(&manifest).map_err(|error| of_job(refused(error.to_string())))?;
     write(&depot, &keys, JobFile::Manifest, MANIFEST, &plain).map_err(of_job)?;
     Ok(planned)
 }

@@ -1,8 +1,6 @@
 //! Receipts of shards.
 
-use evener_format::index::{
-    AttemptId, Commitment, EntryPath, JobFile, Reference, StorageName,
-};
+use evener_format::index::{AttemptId, Commitment, EntryPath, JobFile, Reference, StorageName};
 use serde::{Deserialize, Serialize};
 
 use super::super::depot::{Created, refused};
@@ -11,7 +9,7 @@ use super::manifest::{Job, Shard, from_hexadecimal, receipt_path};
 use crate::FileError;
 
 /// The result of an attempt at a shard, whose files make up a part of the generation.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Receipt {
     pub(super) entries: u64,
     pub(super) objects: u64,
@@ -45,11 +43,11 @@ pub(super) struct BlockOf {
 
 /// A file in `data/` that belongs to a shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Made {
-    pub(super) name: StorageName,
-    pub(super) length: u64,
+pub(in crate::indexed) struct Made {
+    pub(in crate::indexed) name: StorageName,
+    pub(in crate::indexed) length: u64,
     /// Its version, where the place tells it.
-    pub(super) version: Option<String>,
+    pub(in crate::indexed) version: Option<String>,
 }
 
 impl BlockOf {

@@ -1,5 +1,6 @@
 //! The rows of a job: entries of its source in the index's order, with the versions that they had.
 
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -38,11 +39,8 @@ impl Row {
         };
         let mut row = entry_of(&path, &entry.metadata, kind);
         if entry.kind == Kind::Object {
-            let version = version_of(
-                entry.version.as_deref(),
-                &entry.metadata,
-                entry.length.unwrap_or(0),
-            );
+            let version =
+                version_of(entry.version.as_deref(), &entry.metadata, entry.length.unwrap_or(0));
             row.attributes = vec![(VERSION.to_vec(), version)];
         }
         Some(Row { directory: directory.clone(), entry: row })
@@ -153,7 +151,7 @@ pub(super) struct RowReader<R> {
     rows: std::vec::IntoIter<(Arc<[u8]>, index::Entry)>,
 }
 
-impl<R: std::io::Read> RowReader<R> {
+impl<R: Read> RowReader<R> {
     pub(super) fn new(source: R) -> RowReader<R> {
         RowReader { source, rows: Vec::new().into_iter() }
     }

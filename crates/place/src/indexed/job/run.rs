@@ -1,8 +1,8 @@
 //! Does a shard of a job.
 
 use std::sync::{Condvar, Mutex};
-use std::time::{Duration, Instant};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use evener_core::{IgnorePoison, Key};
 use evener_format::index::{AttemptId, JobNames, Purpose, TreeKeys};
@@ -26,9 +26,7 @@ use super::rows::Row;
 use super::shard_files::{ShardFiles, ShardFound};
 use super::source::Source;
 use crate::record::Record;
-use crate::{
-    Failure, FileError, KeyRing, Name, Report, RunSettings, TransferOptions,
-};
+use crate::{Failure, FileError, KeyRing, Name, Report, RunSettings, TransferOptions};
 
 /// How an attempt at a shard ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,7 +108,8 @@ impl Job<'_> {
         if self.manifest.recipients.is_empty() {
             return Ok((Own::of(TreeKeys::new(&self.key, tree)?), None));
         }
-        let wrap = wrap.ok_or_else(|| refused("the job has recipients, and nothing wraps for them"))?;
+        let wrap =
+            wrap.ok_or_else(|| refused("the job has recipients, and nothing wraps for them"))?;
         let material = KeyMaterial::generate(KeyFormat::Cobblestone256);
         let material = material.map_err(|error| refused(error.to_string()))?;
         let own = Own::of(TreeKeys::new(key_of(&material)?, tree)?);
@@ -139,7 +138,7 @@ impl Attempt<'_> {
     ) -> Result<(Report, ShardEnd), Failure> {
         let started = Instant::now();
         let of_target = |error| Failure { path: ends.target.label(), error };
-        let Attempt { job, shard, own, .. } = self;
+        let Attempt { job, own, .. } = self;
         let generation = job.manifest.generation;
         let source = Source::new(ends.source, rows);
         let (options, sealed) = (TransferOptions::default(), SealedOptions::default());

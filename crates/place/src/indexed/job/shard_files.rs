@@ -85,12 +85,13 @@ impl ShardFiles<'_> {
             return Err(self.conflict(name));
         }
         let (mut header, mut tag) = ([0; Cobblestone::HEADER_LENGTH], [0; 16]);
+        let at = padded - StorageName::LENGTH as u64;
         blob.read_at(&mut header, 0).map_err(at_target)?;
         blob.read_at(&mut tag, length - 16).map_err(at_target)?;
         let version = blob.version().map(|version| version.text);
         let mut there = [0; StorageName::LENGTH];
         let read = RandomAccess::of(blob, sealing.keys, self.engine(worker)?)
-            .and_then(|opened| opened.read_at(&mut there, padded - there.len() as u64));
+            .and_then(|opened| opened.read_at(&mut there, at));
         let commitment = commitment_of(&header).ok_or_else(|| self.conflict(name))?;
         match read {
             Ok(read) if read == there.len() && there == *name.bytes() => {}
@@ -101,7 +102,7 @@ impl ShardFiles<'_> {
             Err(error) => return Err(error),
         }
         let content = Content {
-            size: source.length(),
+            size: source.0.length(),
             name,
             offset: 0,
             length,
@@ -155,4 +156,3 @@ fn at_target(fault: Fault) -> FileError {
         fault => fault.into(),
     }
 }
-

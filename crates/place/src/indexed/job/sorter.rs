@@ -1,15 +1,15 @@
 //! Sorts the rows of a source of any length.
 
-use std::collections::BinaryHeap;
 use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::fs::File;
 use std::io::{self, BufReader, Seek, Write};
 use std::sync::Arc;
 
 use evener_format::index::{EntryPath, Kind};
 
-use super::rows::{Row, RowReader, RowWriter};
 use super::super::depot::refused;
+use super::rows::{Row, RowReader, RowWriter};
 use crate::FileError;
 
 /// Takes rows in any order, and returns them in the index's, with the directories that their names

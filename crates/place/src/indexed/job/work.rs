@@ -2,11 +2,11 @@
 
 use evener_core::Key;
 
+use super::super::writer::Wrap;
 use super::manifest::Job;
 use super::plan::Ends;
 use super::run::{ShardEnd, run_shard};
 use super::shards::Share;
-use super::super::writer::Wrap;
 use crate::{Failure, Report, RunSettings};
 
 /// The result of a worker.
