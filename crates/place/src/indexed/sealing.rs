@@ -302,7 +302,12 @@ impl Objects for Sealing<'_> {
         let (place, metadata) = (name_of(name), Metadata::default());
         let object = NewObject { longest, ..NewObject::new(&place, &metadata) };
         let part = self.store.abilities().part();
-        let assembly = Assembly::new(self.store.begin(&object)?, part, longest)?;
+        let draft = match self.store.begin(&object) {
+            // Another attempt has made the file meanwhile; `finish` takes that one.
+            Err(Fault::Exists(_)) if source.name.is_some() => return Ok(None),
+            begun => begun?,
+        };
+        let assembly = Assembly::new(draft, part, longest)?;
         let captured = Captured { assembly, end: 0, tag: [0; 16] };
         let hash = self.has_hashes.then(|| (longest, Mutex::new(TreeHash::new(longest))));
         Ok(Some(Writing { name, hash, state: Mutex::new(Ok(captured)) }))
@@ -324,6 +329,16 @@ impl Objects for Sealing<'_> {
             None => {}
         }
         let commitment = header.and_then(|header| commitment_of(header.bytes()));
+        let there = match (&output, self.shard, blob.name) {
+            (None, Some(shard), Some(name)) => {
+                shard.find(self, item, source, (name, blob.length), worker)?
+            }
+            _ => None,
+        };
+        if let Some(there) = there {
+            self.take_from_before(item, source, there);
+            return Ok(());
+        }
         let (Some(Writing { name, hash, state }), Some(commitment)) = (output, commitment) else {
             return Err(Fault::Failed("nothing was written".to_owned()).into());
         };
@@ -387,6 +402,7 @@ impl Objects for Sealing<'_> {
                 if self.shard.is_some() && name == item.entry.name =>
             {
                 self.shard.into_iter().for_each(|shard| shard.is_gone(item));
+                self.record.left_out_file(item.entry.name.path(), IS_GONE);
             }
             // Every other file would fail in the same way.
             FileError::Place(Fault::Closed(_)) => self.assembler.give_up(error),
@@ -398,6 +414,8 @@ impl Objects for Sealing<'_> {
         item.entry.name.path().to_owned()
     }
 }
+
+const IS_GONE: &str = "it was there when the job was planned, and is gone";
 
 const GONE_AGAIN: &str = "another attempt had made its file, which is gone again";
 

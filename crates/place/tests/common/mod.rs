@@ -4,6 +4,7 @@
 
 pub mod child;
 pub mod forge;
+pub mod job;
 pub mod kills;
 pub mod late;
 pub mod meddler;

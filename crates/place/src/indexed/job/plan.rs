@@ -90,7 +90,9 @@ pub fn plan(
     create_marker(&depot, job).map_err(of_job)?;
     let requests = ends.job.abilities().requests();
     let mut shards = cut(&depot, &keys, rows, plan.rule, requests).map_err(of_job)?;
-    if shards.is_empty() {
+    // A source has an entry of its own.
+    let root = hexadecimal(b"");
+    if shards.iter().all(|shard| shard.entries == u64::from(shard.first == root)) {
         return Err(Failure { path: ends.source.label(), error: refused(NOTHING) });
     }
     // The longest come first, so that nobody waits for one at the end.

@@ -55,12 +55,30 @@ pub fn run_shard(
     number: u64,
     wrap: Option<&Wrap>,
 ) -> Result<(Report, ShardEnd), Failure> {
+    let empty = || Report { operation: "encrypt".to_owned(), ..Report::default() };
+    match attempt_shard(ends, run, key, number, wrap) {
+        Ok(Some(done)) => Ok(done),
+        Ok(None) => Ok((empty(), ShardEnd::Already)),
+        Err(Failure { error: FileError::Interrupted, .. }) => {
+            Ok((Report { interrupted: true, ..empty() }, ShardEnd::Failed))
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Does a shard; `None` if it has a receipt.
+fn attempt_shard(
+    ends: &Ends<'_>,
+    run: &RunSettings,
+    key: &Key,
+    number: u64,
+    wrap: Option<&Wrap>,
+) -> Result<Option<(Report, ShardEnd)>, Failure> {
     let of_job = |error| Failure { path: ends.job.label(), error };
     let job = Job::open(ends.job, run, key).map_err(of_job)?;
     let shard = job.shard(number).map_err(of_job)?;
     if job.has_receipt(shard).map_err(of_job)? {
-        let report = Report { operation: "encrypt".to_owned(), ..Report::default() };
-        return Ok((report, ShardEnd::Already));
+        return Ok(None);
     }
     let of_target = |error| Failure { path: ends.target.label(), error };
     let target = Depot::of(ends.target, run).map_err(of_target)?;
@@ -81,7 +99,7 @@ pub fn run_shard(
         wrapped,
         may_be_there: !is_first,
     };
-    attempt.seal(ends, run, target, rows)
+    attempt.seal(ends, run, target, rows).map(Some)
 }
 
 impl Job<'_> {

@@ -36,10 +36,14 @@ pub fn run_worker(
     (worker, workers): (u64, u64),
     wrap: Option<&Wrap>,
 ) -> Result<(Report, Worked), Failure> {
+    let mut report = Report { operation: "encrypt".to_owned(), ..Report::default() };
+    if run.control.is_stopped() {
+        report.interrupted = true;
+        return Ok((report, Worked::default()));
+    }
     let of_job = |error| Failure { path: ends.job.label(), error };
     let job = Job::open(ends.job, run, key).map_err(of_job)?;
     let mut share = Share::new(worker, workers, job.manifest.shards.len() as u64);
-    let mut report = Report { operation: "encrypt".to_owned(), ..Report::default() };
     let mut worked = Worked::default();
     let mut done = job.done().map_err(of_job)?;
     while !run.control.is_stopped() {

@@ -1,0 +1,208 @@
+//! Several workers make one generation of a sealed tree.
+
+mod common;
+
+use std::fs;
+use std::path::PathBuf;
+
+use common::sealed::{Scene, content, key};
+use evener_place::indexed::ShardEnd;
+
+#[test]
+fn shards_in_any_order_make_one_generation() {
+    let scene = Scene::new();
+    scene.write_many();
+    let planned = scene.plan(7);
+    assert_eq!((planned.objects, planned.generation), (30, 1));
+    assert!(planned.shards > 4, "{planned:?}");
+    assert!(scene.unfinished().contains("have no receipt yet"));
+    for number in (0..planned.shards).rev() {
+        let (report, end) = scene.run_shard(number);
+        assert_eq!((report.failures.len(), end), (0, ShardEnd::Done));
+    }
+    let status = scene.job_status();
+    assert_eq!((status.done, status.missing.len(), status.finished), (planned.shards, 0, false));
+    let finished = scene.finish();
+    assert_eq!((finished.generation, finished.is_new, finished.objects), (1, true, 30));
+    assert_eq!((finished.entries, finished.already), (planned.entries, 0));
+    scene.open("out", &scene.with_key("reader"));
+    scene.assert_same("out");
+    assert!(scene.verify(&scene.with_key("reader")).unwrap().is_success());
+}
+
+#[test]
+fn a_finished_job_that_runs_again_moves_nothing() {
+    let scene = Scene::new();
+    scene.write_many();
+    let planned = scene.plan(10);
+    assert_eq!(scene.run_worker((0, 1)).done.len() as u64, planned.shards);
+    scene.finish();
+    let before = content(&scene.tree());
+    fs::remove_dir_all(scene.source()).unwrap();
+    for number in 0..planned.shards {
+        assert_eq!(scene.run_shard(number).1, ShardEnd::Already);
+    }
+    assert_eq!(scene.run_worker((0, 3)), Default::default());
+    let again = scene.finish();
+    assert_eq!((again.generation, again.is_new, again.objects), (1, false, 30));
+    assert!(content(&scene.tree()) == before);
+}
+
+#[test]
+fn a_repeated_shard_takes_what_is_there() {
+    let scene = Scene::new();
+    scene.write_many();
+    let planned = scene.plan(100);
+    assert_eq!(planned.shards, 1);
+    assert_eq!(scene.run_shard(0).1, ShardEnd::Done);
+    // As if the first attempt had been killed before its receipt.
+    fs::remove_file(scene.job().join("receipts/000000000")).unwrap();
+    let before = content(&scene.tree());
+    let (report, end) = scene.run_shard(0);
+    assert_eq!((end, report.files, report.files_unchanged), (ShardEnd::Done, 0, 30));
+    let after = content(&scene.tree());
+    let is_new = |path: &&PathBuf| !before.contains_key(*path);
+    // Only the blocks of the index are written again.
+    assert_eq!(after.keys().filter(is_new).count(), 1);
+    assert_eq!(scene.finish().already, 30);
+    scene.open("out", &scene.with_key("reader"));
+    scene.assert_same("out");
+}
+
+#[test]
+fn workers_share_the_shards_and_help() {
+    let scene = Scene::new();
+    scene.write_many();
+    let planned = scene.plan(3);
+    let worked: Vec<_> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..3)
+            .map(|worker| {
+                scope.spawn({
+                    let scene = &scene;
+                    move || scene.run_worker((worker, 4))
+                })
+            })
+            .collect();
+        workers.into_iter().map(|worker| worker.join().unwrap()).collect()
+    });
+    // The fourth worker never came.
+    let done: usize = worked.iter().map(|worked| worked.done.len()).sum();
+    assert_eq!(done as u64, planned.shards);
+    assert!(worked.iter().all(|it| it.failed.is_empty() && it.conflicts.is_empty()));
+    scene.finish();
+    scene.open("out", &scene.with_key("reader"));
+    scene.assert_same("out");
+}
+
+#[test]
+fn changed_and_removed_objects_are_named() {
+    let scene = Scene::new();
+    scene.write_many();
+    scene.plan(100);
+    scene.write("a/4", b"something else");
+    fs::remove_file(scene.source().join("c/d/e/7")).unwrap();
+    let (report, end) = scene.run_shard(0);
+    assert_eq!((end, &report.failures[..]), (ShardEnd::Done, &[][..]));
+    let finished = scene.finish();
+    assert_eq!(finished.changed, [PathBuf::from("a/4")]);
+    assert_eq!(finished.gone, [PathBuf::from("c/d/e/7")]);
+    assert_eq!(finished.objects, 29);
+    scene.open("out", &scene.with_key("reader"));
+    // The directory has its time of the plan.
+    let bytes = |path| {
+        let files = content(path).into_iter();
+        files.map(|(path, (.., bytes))| (path, bytes)).collect::<Vec<_>>()
+    };
+    assert!(bytes(&scene.source()) == bytes(&scene.path("out")));
+}
+
+#[test]
+fn a_job_adds_a_generation_to_a_tree() {
+    let scene = Scene::new();
+    scene.write("old", b"old");
+    scene.settle();
+    scene.seal(&scene.with_key("planner"));
+    fs::remove_file(scene.source().join("old")).unwrap();
+    scene.write_many();
+    assert_eq!(scene.plan(9).generation, 2);
+    // Another generation comes between.
+    scene.write("between", b"between");
+    scene.settle();
+    scene.seal(&scene.with_key("other"));
+    fs::remove_file(scene.source().join("between")).unwrap();
+    scene.run_worker((0, 1));
+    assert_eq!(scene.finish().generation, 3);
+    scene.open("out", &scene.with_key("reader"));
+    scene.assert_same("out");
+    // A later run on the same tree seals only what has changed.
+    scene.write("new", b"new");
+    scene.settle();
+    let (report, sealed) = scene.seal(&scene.with_key("finisher"));
+    assert_eq!((sealed.generation, report.files), (4, 1));
+}
+
+#[test]
+fn failed_files_leave_no_receipt() {
+    let scene = Scene::new();
+    scene.write_many();
+    scene.plan(100);
+    let data = scene.tree().join("data");
+    fs::write(&data, b"in the way").unwrap();
+    let (report, end) = scene.run_shard(0);
+    assert!(end == ShardEnd::Failed && !report.failures.is_empty());
+    assert_eq!(scene.job_status().done, 0);
+    fs::remove_file(&data).unwrap();
+    assert_eq!(scene.run_shard(0).1, ShardEnd::Done);
+    scene.finish();
+}
+
+#[test]
+fn a_stopped_shard_has_no_receipt() {
+    let mut scene = Scene::new();
+    scene.write_many();
+    scene.plan(100);
+    scene.run.run.control.stop();
+    let (report, end) = scene.run_shard(0);
+    assert!(end == ShardEnd::Failed && report.interrupted);
+    assert_eq!(scene.run_worker((0, 1)), Default::default());
+    scene.run.run.control = Default::default();
+    assert_eq!(scene.run_shard(0).1, ShardEnd::Done);
+}
+
+#[test]
+fn cleaning_removes_the_job_alone() {
+    let scene = Scene::new();
+    scene.write_many();
+    let planned = scene.plan(10);
+    fs::write(scene.job().join("mine"), b"mine").unwrap();
+    scene.run_shard(0);
+    assert!(scene.try_clean_job(false).unwrap_err().error.to_string().contains("not finished"));
+    scene.run_worker((0, 1));
+    scene.finish();
+    let cleaned = scene.try_clean_job(false).unwrap();
+    // The shards, their receipts and attempts; the marker, the manifest and the note.
+    assert_eq!(cleaned.files, 3 * planned.shards + 3);
+    let left: Vec<_> =
+        content(&scene.job()).into_keys().filter(|it| !it.as_os_str().is_empty()).collect();
+    assert_eq!(left, [PathBuf::from("mine")]);
+    scene.open("out", &scene.with_key("reader"));
+    scene.assert_same("out");
+    let writers = fs::read_dir(scene.tree().join("writers")).unwrap();
+    assert_eq!(writers.count(), 0);
+}
+
+#[test]
+fn plans_that_can_not_be_kept_are_refused() {
+    let scene = Scene::new();
+    let error = scene.try_plan(10, &[]).unwrap_err().error.to_string();
+    assert!(error.contains("nothing was planned"), "{error}");
+    fs::remove_dir_all(scene.job()).unwrap();
+    scene.write_many();
+    scene.plan(10);
+    let error = scene.try_plan(10, &[]).unwrap_err().error.to_string();
+    assert!(error.contains("a job already"), "{error}");
+    let error = scene.try_shard(&key(8), 0, None).unwrap_err().error.to_string();
+    assert!(error.contains("the key is not that of the job"), "{error}");
+    let error = scene.try_shard(&key(7), 99, None).unwrap_err().error.to_string();
+    assert!(error.contains("no shard 99"), "{error}");
+}
