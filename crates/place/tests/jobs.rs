@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use common::sealed::{Scene, content, key};
-use evener_place::indexed::ShardEnd;
+use evener_place::indexed::{SealedOptions, ShardEnd};
 
 #[test]
 fn shards_in_any_order_make_one_generation() {
@@ -108,7 +108,12 @@ fn changed_and_removed_objects_are_named() {
     assert_eq!(finished.gone, [PathBuf::from("c/d/e/7")]);
     assert_eq!(finished.objects, 29);
     scene.open("out", &scene.with_key("reader"));
-    // The directory has its time of the plan.
+    assert_same_bytes(&scene);
+}
+
+/// Directories have the times of the plan, so they are not compared.
+#[track_caller]
+fn assert_same_bytes(scene: &Scene) {
     let bytes = |path| {
         let files = content(path).into_iter();
         files.map(|(path, (.., bytes))| (path, bytes)).collect::<Vec<_>>()
@@ -133,12 +138,45 @@ fn a_job_adds_a_generation_to_a_tree() {
     scene.run_worker((0, 1));
     assert_eq!(scene.finish().generation, 3);
     scene.open("out", &scene.with_key("reader"));
-    scene.assert_same("out");
+    assert_same_bytes(&scene);
     // A later run on the same tree seals only what has changed.
     scene.write("new", b"new");
     scene.settle();
     let (report, sealed) = scene.seal(&scene.with_key("finisher"));
     assert_eq!((sealed.generation, report.files), (4, 1));
+}
+
+#[test]
+fn each_attempt_has_a_key_of_its_own_for_recipients() {
+    let scene = Scene::new();
+    scene.write_many();
+    let identity = common::same_identity();
+    let writer = scene.with_recipient(&identity, "finisher");
+    let planned = scene.try_plan_as(&writer, 10, &["somebody"]).unwrap();
+    let run = |number| scene.try_shard(&key(7), number, writer.wrap.as_ref()).unwrap().1;
+    for number in 0..planned.shards {
+        assert_eq!(run(number), ShardEnd::Done);
+    }
+    // Another attempt at a shard makes files of its own.
+    fs::remove_file(scene.job().join("receipts/000000000")).unwrap();
+    assert!((0..planned.shards).map(run).any(|end| end == ShardEnd::Done));
+    assert!(scene.try_shard(&key(7), 0, None).is_ok());
+    let finished = scene.try_finish_as(&writer).unwrap();
+    assert_eq!((finished.generation, finished.already), (1, 0));
+    let reader = scene.with_identity(&identity, "finisher");
+    scene.open("out", &reader);
+    scene.assert_same("out");
+    assert!(scene.verify(&reader).unwrap().is_success());
+    // The job's key opens no content.
+    assert!(scene.try_open("refused", &scene.with_key("reader")).is_err());
+    // One key for each shard, and one for the root.
+    let keys = fs::read_dir(scene.tree().join("keys")).unwrap().count();
+    assert_eq!(keys as u64, planned.shards + 1);
+    scene.write("new", b"new");
+    scene.settle();
+    // A writer without notes needs what opens the generation before.
+    let keychain = reader.keychain.clone();
+    assert_eq!(scene.seal(&SealedOptions { keychain, ..writer }).0.files, 1);
 }
 
 #[test]

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use evener_core::Key;
 use evener_place::indexed::{
-    self, CleanedJob, Ends, Finished, JobStatus, PlanOptions, Planned, ShardEnd, ShardRule, Wrap,
+    self, CleanedJob, Ends, Finished, JobStatus, PlanOptions, Planned, SealedOptions, ShardEnd,
+    ShardRule, Wrap,
 };
 use evener_place::{Failure, Local, Report, TreeOptions};
 
@@ -25,6 +26,15 @@ impl Scene {
 
     /// Plans shards of so many entries.
     pub fn try_plan(&self, objects: u64, recipients: &[&str]) -> Result<Planned, Failure> {
+        self.try_plan_as(&self.with_key("planner"), objects, recipients)
+    }
+
+    pub fn try_plan_as(
+        &self,
+        sealed: &SealedOptions,
+        objects: u64,
+        recipients: &[&str],
+    ) -> Result<Planned, Failure> {
         let plan = PlanOptions {
             rule: ShardRule { objects, ..ShardRule::default() },
             source: "source".to_owned(),
@@ -33,8 +43,7 @@ impl Scene {
             memory: 10_000,
         };
         let (run, transfer) = (&self.run.run, &self.run.transfer);
-        let sealed = self.with_key("planner");
-        self.with_ends(|ends| indexed::plan(ends, run, transfer, &sealed, &key(7), &plan))
+        self.with_ends(|ends| indexed::plan(ends, run, transfer, sealed, &key(7), &plan))
     }
 
     #[track_caller]
@@ -67,8 +76,11 @@ impl Scene {
     }
 
     pub fn try_finish(&self) -> Result<Finished, Failure> {
-        let sealed = self.with_key("finisher");
-        self.with_ends(|ends| indexed::finish(ends, &self.run.run, &sealed, &key(7)))
+        self.try_finish_as(&self.with_key("finisher"))
+    }
+
+    pub fn try_finish_as(&self, sealed: &SealedOptions) -> Result<Finished, Failure> {
+        self.with_ends(|ends| indexed::finish(ends, &self.run.run, sealed, &key(7)))
     }
 
     #[track_caller]
