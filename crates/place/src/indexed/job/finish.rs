@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::thread;
 
 use evener_core::{Key, shown};
 use evener_format::index::{EntryPath, JobFile, StorageName};
@@ -165,6 +166,29 @@ impl Job<'_> {
         (shard.objects as usize).saturating_sub(receipt.gone.len())
     }
 
+    /// Has each receipt taken, in the order of the shards. Several are read at once.
+    fn each_receipt(
+        &self,
+        shards: &[&Shard],
+        mut take: impl FnMut(&Shard, Receipt) -> Result<(), FileError>,
+    ) -> Result<(), FileError> {
+        let requests = self.depot.origin.abilities().requests().clamp(1, MOST_AT_ONCE);
+        for shards in shards.chunks(requests) {
+            if self.depot.run.control.is_stopped() {
+                return Err(FileError::Interrupted);
+            }
+            let receipts: Vec<_> = thread::scope(|scope| {
+                let readers: Vec<_> =
+                    shards.iter().map(|shard| scope.spawn(|| self.agreed(shard))).collect();
+                readers.into_iter().map(|reader| reader.join()).collect()
+            });
+            for (shard, receipt) in shards.iter().zip(receipts) {
+                take(shard, receipt.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Compares the receipts with a listing of the target, one directory after another.
     fn compare(&self, target: &Depot<'_>) -> Result<(), FileError> {
         let mut by_directory: Vec<Vec<&Shard>> = vec![Vec::new(); 256];
@@ -173,32 +197,39 @@ impl Job<'_> {
             by_directory[usize::from(directory)].push(shard);
         }
         for (directory, shards) in by_directory.iter().enumerate().filter(|it| !it.1.is_empty()) {
-            let mut expected = HashMap::new();
-            for shard in shards {
-                if self.depot.run.control.is_stopped() {
-                    return Err(FileError::Interrupted);
-                }
-                for made in self.agreed(shard)?.files {
-                    if expected.insert(made.name, made).is_some() {
-                        return Err(refused("two receipts name one file"));
-                    }
-                }
-            }
-            let text = format!("{directory:02x}");
-            for entry in target.list(&format!("data/{text}"))? {
-                let file = entry.name.path().file_name().and_then(|file| file.to_str());
-                let name = file.and_then(|file| StorageName::from_text(&text, file));
-                if let Some(made) = name.and_then(|name| expected.remove(&name)) {
-                    check(&made, entry.length, entry.version.as_deref())?;
-                }
-            }
-            if let Some(name) = expected.into_keys().next() {
-                return Err(refused(format!(
-                    "`{name}` is missing, which a receipt names: run the job again in another place"
-                )));
-            }
+            self.compare_directory(&format!("{directory:02x}"), shards, target)?;
         }
         Ok(())
+    }
+
+    fn compare_directory(
+        &self,
+        directory: &str,
+        shards: &[&Shard],
+        target: &Depot<'_>,
+    ) -> Result<(), FileError> {
+        let mut expected = HashMap::new();
+        self.each_receipt(shards, |_, receipt| {
+            for made in receipt.files {
+                if expected.insert(made.name, made).is_some() {
+                    return Err(refused("two receipts name one file"));
+                }
+            }
+            Ok(())
+        })?;
+        for entry in target.list(&format!("data/{directory}"))? {
+            let file = entry.name.path().file_name().and_then(|file| file.to_str());
+            let name = file.and_then(|file| StorageName::from_text(directory, file));
+            if let Some(made) = name.and_then(|name| expected.remove(&name)) {
+                check(&made, entry.length, entry.version.as_deref())?;
+            }
+        }
+        match expected.into_keys().next() {
+            Some(name) => Err(refused(format!(
+                "`{name}` is missing, which a receipt names: run the job again in another place"
+            ))),
+            None => Ok(()),
+        }
     }
 
     /// Writes the nodes and the root.
@@ -251,8 +282,8 @@ impl Job<'_> {
         let mut shards: Vec<&Shard> = self.manifest.shards.iter().collect();
         shards.sort_unstable_by_key(|shard| shard.place);
         let mut last: Option<EntryPath> = None;
-        for (at, shard) in shards.iter().enumerate() {
-            let receipt = self.agreed(shard)?;
+        let mut at = 0;
+        self.each_receipt(&shards, |shard, receipt| {
             let (first, end) = (shard.first(), shards.get(at + 1).and_then(|next| next.first()));
             let mut counts = (receipt.entries, receipt.bytes);
             for block in &receipt.blocks {
@@ -278,7 +309,9 @@ impl Job<'_> {
             already += receipt.already;
             changed.extend(receipt.changed);
             gone.extend(receipt.gone);
-        }
+            at += 1;
+            Ok(())
+        })?;
         Ok(Note { generation: 0, entries, objects, bytes, already, changed, gone })
     }
 
@@ -317,3 +350,6 @@ fn check(made: &Made, length: Option<u64>, version: Option<&str>) -> Result<(), 
         false => Ok(()),
     }
 }
+
+/// The most receipts that are read at once.
+const MOST_AT_ONCE: usize = 32;

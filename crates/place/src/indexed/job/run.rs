@@ -55,54 +55,69 @@ pub fn run_shard(
     number: u64,
     wrap: Option<&Wrap>,
 ) -> Result<(Report, ShardEnd), Failure> {
-    let empty = || Report { operation: "encrypt".to_owned(), ..Report::default() };
-    match attempt_shard(ends, run, key, number, wrap) {
-        Ok(Some(done)) => Ok(done),
-        Ok(None) => Ok((empty(), ShardEnd::Already)),
-        Err(Failure { error: FileError::Interrupted, .. }) => {
-            Ok((Report { interrupted: true, ..empty() }, ShardEnd::Failed))
-        }
-        Err(failure) => Err(failure),
-    }
+    let of_job = |error| Failure { path: ends.job.label(), error };
+    let job = match Job::open(ends.job, run, key) {
+        Err(FileError::Interrupted) => return Ok((interrupted(), ShardEnd::Failed)),
+        job => job.map_err(of_job)?,
+    };
+    let done = job.run(ends, run, number, wrap)?;
+    Ok(done.unwrap_or_else(|| (empty(), ShardEnd::Already)))
 }
 
-/// Does a shard; `None` if it has a receipt.
-fn attempt_shard(
-    ends: &Ends<'_>,
-    run: &RunSettings,
-    key: &Key,
-    number: u64,
-    wrap: Option<&Wrap>,
-) -> Result<Option<(Report, ShardEnd)>, Failure> {
-    let of_job = |error| Failure { path: ends.job.label(), error };
-    let job = Job::open(ends.job, run, key).map_err(of_job)?;
-    let shard = job.shard(number).map_err(of_job)?;
-    if job.has_receipt(shard).map_err(of_job)? {
-        return Ok(None);
-    }
-    let of_target = |error| Failure { path: ends.target.label(), error };
-    let target = Depot::of(ends.target, run).map_err(of_target)?;
-    job.check_target(&target).map_err(of_target)?;
-    let rows = job.rows(shard).map_err(of_job)?;
-    let attempt = AttemptId::random().map_err(|error| of_job(error.into()))?;
-    let is_first = job.depot.list(&attempts_of(shard.place)).map_err(of_job)?.is_empty();
-    let mark = attempt_path(shard.place, attempt);
-    job.depot.create(&mark, b"evener-attempt-v1\n").map_err(of_job)?;
-    let names = job.keys.names(shard.place).map_err(|error| of_job(error.into()))?;
-    let (own, wrapped) = job.own_key(wrap).map_err(of_target)?;
-    let attempt = Attempt {
-        job: &job,
-        shard,
-        attempt,
-        names: &names,
-        own: &own,
-        wrapped,
-        may_be_there: !is_first,
-    };
-    attempt.seal(ends, run, target, rows).map(Some)
+/// The report of a run without files.
+pub(super) fn empty() -> Report {
+    Report { operation: "encrypt".to_owned(), ..Report::default() }
+}
+
+fn interrupted() -> Report {
+    Report { interrupted: true, ..empty() }
 }
 
 impl Job<'_> {
+    /// Does a shard; `None` if it has a receipt.
+    pub(super) fn run(
+        &self,
+        ends: &Ends<'_>,
+        run: &RunSettings,
+        number: u64,
+        wrap: Option<&Wrap>,
+    ) -> Result<Option<(Report, ShardEnd)>, Failure> {
+        match self.attempt(ends, run, number, wrap) {
+            Err(Failure { error: FileError::Interrupted, .. }) => {
+                Ok(Some((interrupted(), ShardEnd::Failed)))
+            }
+            done => done,
+        }
+    }
+
+    fn attempt(
+        &self,
+        ends: &Ends<'_>,
+        run: &RunSettings,
+        number: u64,
+        wrap: Option<&Wrap>,
+    ) -> Result<Option<(Report, ShardEnd)>, Failure> {
+        let of_job = |error| Failure { path: ends.job.label(), error };
+        let of_target = |error| Failure { path: ends.target.label(), error };
+        let shard = self.shard(number).map_err(of_job)?;
+        if self.has_receipt(shard).map_err(of_job)? {
+            return Ok(None);
+        }
+        let target = Depot::of(ends.target, run).map_err(of_target)?;
+        self.check_target(&target).map_err(of_target)?;
+        let rows = self.rows(shard).map_err(of_job)?;
+        let attempt = AttemptId::random().map_err(|error| of_job(error.into()))?;
+        let earlier = self.depot.list(&attempts_of(shard.place)).map_err(of_job)?;
+        let mark = attempt_path(shard.place, attempt);
+        self.depot.create(&mark, b"evener-attempt-v1\n").map_err(of_job)?;
+        let names = self.keys.names(shard.place).map_err(|error| of_job(error.into()))?;
+        let (own, wrapped) = self.own_key(wrap).map_err(of_target)?;
+        let (job, may_be_there) = (self, !earlier.is_empty());
+        let (names, own) = (&names, &own);
+        let attempt = Attempt { job, shard, attempt, names, own, wrapped, may_be_there };
+        attempt.seal(ends, run, target, rows).map(Some)
+    }
+
     pub(super) fn has_receipt(&self, shard: &Shard) -> Result<bool, FileError> {
         let store = self.depot.store()?;
         Ok(store.look(&name(&receipt_path(shard.place))?)?.is_some())

@@ -80,6 +80,11 @@ impl Share {
         }
     }
 
+    /// Returns whether shards of its own are left.
+    pub(super) fn has_own(&self) -> bool {
+        self.own * self.workers + self.worker < self.shards
+    }
+
     /// The shards of the others, neighbour by neighbour.
     fn other(&self, mut at: u64) -> Option<u64> {
         for distance in 1..self.workers {

@@ -5,7 +5,7 @@ use evener_core::Key;
 use super::super::writer::Wrap;
 use super::manifest::Job;
 use super::plan::Ends;
-use super::run::{ShardEnd, run_shard};
+use super::run::{ShardEnd, empty};
 use super::shards::Share;
 use crate::{Failure, Report, RunSettings};
 
@@ -28,7 +28,7 @@ pub struct Worked {
 /// worker goes on.
 ///
 /// # Errors
-/// Those of [`run_shard`].
+/// Those of [`run_shard`](super::run_shard).
 pub fn run_worker(
     ends: &Ends<'_>,
     run: &RunSettings,
@@ -36,20 +36,24 @@ pub fn run_worker(
     (worker, workers): (u64, u64),
     wrap: Option<&Wrap>,
 ) -> Result<(Report, Worked), Failure> {
-    let mut report = Report { operation: "encrypt".to_owned(), ..Report::default() };
+    let mut report = empty();
+    let mut worked = Worked::default();
     if run.control.is_stopped() {
         report.interrupted = true;
-        return Ok((report, Worked::default()));
+        return Ok((report, worked));
     }
     let of_job = |error| Failure { path: ends.job.label(), error };
     let job = Job::open(ends.job, run, key).map_err(of_job)?;
     let mut share = Share::new(worker, workers, job.manifest.shards.len() as u64);
-    let mut worked = Worked::default();
-    let mut done = job.done().map_err(of_job)?;
+    // A listing takes many requests. Each attempt looks for its own receipt.
+    let mut done = Vec::new();
     while !run.control.is_stopped() {
+        if !share.has_own() {
+            done = job.done().map_err(of_job)?;
+        }
         let has_receipt = |shard: u64| done.get(shard as usize).copied().unwrap_or(false);
         let Some(shard) = share.next(has_receipt) else { break };
-        let (of_shard, end) = run_shard(ends, run, key, shard, wrap)?;
+        let Some((of_shard, end)) = job.run(ends, run, shard, wrap)? else { continue };
         report.absorb(of_shard);
         match end {
             ShardEnd::Done => worked.done.push(shard),
@@ -57,7 +61,6 @@ pub fn run_worker(
             ShardEnd::Conflict => worked.conflicts.push(shard),
             ShardEnd::Failed => worked.failed.push(shard),
         }
-        done = job.done().map_err(of_job)?;
     }
     report.interrupted |= run.control.is_stopped();
     Ok((report, worked))
