@@ -5,7 +5,7 @@ use evener::Operation;
 use evener_cli::arguments::{Typed, end_with, in_one_line};
 
 use crate::commands::{
-    Cat, Clean, Completions, Decrypt, Diff, Encrypt, Engines, Gate, Keygen, List, Man, Rekey,
+    Cat, Clean, Completions, Decrypt, Diff, Encrypt, Engines, Gate, Job, Keygen, List, Man, Rekey,
     Rewrap, Signers, Speed, Tls, Verify,
 };
 use crate::document::print_failure;
@@ -34,6 +34,7 @@ pub(crate) enum Command {
     Rewrap(Rewrap),
     Rekey(Box<Rekey>),
     Signers(Signers),
+    Job(Box<Job>),
     Engines(Engines),
     Speed(Box<Speed>),
     Gate(Gate),
@@ -77,6 +78,7 @@ impl Command {
             Command::Clean(options) => ("clean", options.output.json),
             Command::Rewrap(options) => ("rewrap", options.output.json),
             Command::Signers(options) => ("signers", options.output.json),
+            Command::Job(options) => ("job", options.json()),
             Command::Tls(options) => ("tls", options.json()),
             _ => return None,
         };
@@ -103,6 +105,7 @@ impl Command {
             Command::Verify(options) => options.engines.foreign(),
             Command::Rekey(options) => options.engines.foreign(),
             Command::Cat(options) => options.engines.foreign(),
+            Command::Job(options) => options.foreign_engines(),
             Command::Engines(options) => options.foreign_engines(),
             Command::Speed(options) => options.foreign_engines(),
             _ => Vec::new(),

@@ -25,6 +25,8 @@ pub(crate) struct Given {
     pub(crate) only_looks: bool,
     /// `rekey` of plain files.
     pub(crate) rekeys: bool,
+    /// `job run`.
+    pub(crate) takes_shards: bool,
 }
 
 /// Describes a failed file in a line, with a hint.

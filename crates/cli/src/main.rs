@@ -72,6 +72,7 @@ fn perform(command: Command) -> Result<Ending, Trouble> {
         Command::Rewrap(options) => options.perform(&signals),
         Command::Rekey(options) => options.perform(&signals),
         Command::Signers(options) => options.perform(&signals),
+        Command::Job(options) => options.perform(&signals),
         Command::Engines(options) => options.perform(),
         Command::Speed(options) => options.perform(),
         Command::Gate(options) => options.perform(),

@@ -41,6 +41,8 @@ pub(crate) struct Plan {
     pub(crate) rekeying: Option<Rekeying>,
     /// True if the source is a sealed tree.
     pub(crate) reads_sealed: bool,
+    /// True if shards of the source are taken, and not all of it.
+    pub(crate) takes_shards: bool,
     /// A new key, which must be on disk before the first output.
     pub(crate) fresh_key: Option<FreshKey>,
     /// A reused wrapped key, kept open so that it is not removed meanwhile.
@@ -126,6 +128,7 @@ impl Plan {
             sealed: None,
             rekeying: None,
             reads_sealed: false,
+            takes_shards: false,
             fresh_key,
             reused_key,
             said,

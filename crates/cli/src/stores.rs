@@ -350,14 +350,20 @@ pub(crate) fn check(
 
 /// Refuses the options of object stores where none is.
 pub(crate) fn refuse_unused(options: &StoreOptions, ends: &Ends) -> Result<(), Trouble> {
-    if let Some(option) = options.any().filter(|_| !ends.has_objects()) {
+    let places = [Some(&ends.source), ends.target.as_ref()];
+    refuse_unused_in(options, &places.into_iter().flatten().collect::<Vec<_>>())
+}
+
+/// Refuses the options of object stores where none of these places is one.
+pub(crate) fn refuse_unused_in(options: &StoreOptions, places: &[&Place]) -> Result<(), Trouble> {
+    let has_objects = places.iter().any(|place| matches!(place, Place::Objects(_)));
+    if let Some(option) = options.any().filter(|_| !has_objects) {
         return Err(Trouble::Usage(format!(
             "{option} is for object stores (s3://, gs://, az://), and none is given; leave it out"
         )));
     }
-    let is_in_s3 = |place: &Place| matches!(place, Place::Objects(address) if is_in_s3(address));
-    let mut places = [Some(&ends.source), ends.target.as_ref()].into_iter().flatten();
-    if options.has_profile() && !places.any(is_in_s3) {
+    let is_in_s3 = |place: &&Place| matches!(place, Place::Objects(address) if is_in_s3(address));
+    if options.has_profile() && !places.iter().any(is_in_s3) {
         return Err(Trouble::usage("--aws-profile is for s3://, and none is given; leave it out"));
     }
     Ok(())

@@ -127,7 +127,7 @@ pub(crate) fn line(operation: Operation, report: &Report, given: Given) -> Strin
     let verb = match (operation, report.dry_run) {
         (Operation::Encrypt, false) if given.rekeys => "rekeyed",
         (Operation::Encrypt, true) if given.rekeys => "would rekey",
-        (Operation::Encrypt, false) if given.seals => "sealed",
+        (Operation::Encrypt, false) if given.seals || given.takes_shards => "sealed",
         (Operation::Encrypt, true) if given.seals => "would seal",
         (Operation::Encrypt, false) => "encrypted",
         (Operation::Decrypt, false) => "decrypted",
@@ -188,6 +188,8 @@ pub(crate) fn line(operation: Operation, report: &Report, given: Given) -> Strin
     }
     if report.interrupted && given.rekeys {
         line.push_str("; run it again to go on from here");
+    } else if given.takes_shards {
+        // The lines about the shards follow.
     } else if has_no_generation(report, given) {
         line.push_str("; no generation was made: run it again");
     } else if report.interrupted && report.directories > 0 && operation != Operation::Verify {

@@ -26,6 +26,10 @@ pub(crate) enum Ending {
     WrongKey,
     /// A signal stopped it.
     Interrupted,
+    /// Another worker has done the shard.
+    Already,
+    /// A file of another origin has the name of one of its own.
+    Conflict,
     /// The program that it ran failed, with this status.
     ProgramFailed(u8),
 }
@@ -36,6 +40,8 @@ impl From<Ending> for ExitCode {
             Ending::Done => 0,
             Ending::SomeFailed => 1,
             Ending::WrongKey => 2,
+            Ending::Already => 3,
+            Ending::Conflict => 4,
             Ending::Interrupted => INTERRUPTED,
             Ending::ProgramFailed(status) => status,
         })

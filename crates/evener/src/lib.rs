@@ -7,6 +7,7 @@
 //! | a whole file's content in memory | [`Evener::seal_bytes`], [`Evener::open_bytes`] |
 //! | parts of an encrypted file | [`Evener::open_at`] |
 //! | objects in places of your own, with trees on either side | [`Evener::transfer`] and [`place`] |
+//! | more than one machine can encrypt alone | [`jobs`] |
 //! | a format or device that prescribes CBC, CTR or ECB | [`hazmat`] |
 //! | a device of your own | [`engines`] |
 //!
@@ -71,6 +72,7 @@ mod evener;
 #[cfg(feature = "gpu")]
 pub mod gpu;
 pub mod hazmat;
+pub mod jobs;
 mod nonce;
 mod operations;
 mod options;

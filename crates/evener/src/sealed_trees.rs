@@ -378,7 +378,11 @@ impl Evener {
         indexed::change_signers(tree, &options.run, change, sealed).map_err(at(tree.label()))
     }
 
-    fn options_for(&self, operation: Operation, path: PathBuf) -> Result<Options, Failure> {
+    pub(crate) fn options_for(
+        &self,
+        operation: Operation,
+        path: PathBuf,
+    ) -> Result<Options, Failure> {
         self.seated(operation).map(|seated| seated.options).map_err(at(path))
     }
 }

@@ -32,7 +32,9 @@ pub(crate) use fresh::{FreshKey, WrittenKey};
 pub(crate) use keyholder::Keyholder;
 pub(crate) use openssl::Intent;
 pub(crate) use place::KeyPlace;
-pub(crate) use tree::{TreeKeys, load_tree_key, opening_tree, recipients_wrap, sealing_tree};
+pub(crate) use tree::{
+    TreeKeys, load_tree_key, of_job, opening_tree, recipient_texts, recipients_wrap, sealing_tree,
+};
 pub(crate) use wrap::{Wrapping, wrapping};
 use wrapped::{Chosen, HeldKey, Wrapped};
 

@@ -15,7 +15,7 @@ use super::dialogue::AtTerminal;
 use super::wrap::required;
 use super::{Keyholder, Wrapping, named, wrapping};
 use crate::hints;
-use crate::options::{Exposure, OpeningKeys, PassphraseOptions, Recipients, SealingKeys};
+use crate::options::{Exposure, JobKeys, OpeningKeys, PassphraseOptions, Recipients, SealingKeys};
 use crate::signals::Signals;
 use crate::stores::{LONGEST_KEY, Stores};
 use crate::trouble::{Trouble, refused, shown};
@@ -107,6 +107,38 @@ pub(crate) fn recipients_wrap(
         }
         _ => Err(Trouble::usage("no recipient: give --recipient or --recipients-file")),
     }
+}
+
+/// Reads the key of a job; also returns it with what opens the tree to which the job adds.
+pub(crate) fn of_job(
+    options: &JobKeys,
+    keyholder: &Keyholder<'_>,
+) -> Result<(Key, TreeKeys), Trouble> {
+    let named = named(options.key.as_deref(), options.origins.key_command.as_deref())?;
+    let material = named.map(|key| key.load(None, keyholder)).transpose()?;
+    let missing =
+        || Trouble::usage("no key: give the key of the job with --key (`evener keygen` makes one)");
+    let key = of_tree(&material.ok_or_else(missing)?)?;
+    keyholder.refuse_idle_passphrase()?;
+    let keys = TreeKeys::new(vec![key.clone()], None, keyholder)?;
+    Ok((key, keys))
+}
+
+/// The recipients that options name, as they can be given again.
+pub(crate) fn recipient_texts(
+    recipients: &Recipients,
+    takes_insecure: bool,
+    signals: &Signals,
+) -> Result<Vec<String>, Trouble> {
+    let exposure = Exposure { insecure_key_file: takes_insecure };
+    let passphrase = PassphraseOptions::default();
+    let keyholder = Keyholder::new(signals, None, &passphrase, &exposure, false)?;
+    Ok(match wrapping(recipients, &keyholder)? {
+        Some(Wrapping::Recipients(recipients)) => {
+            recipients.iter().map(Recipient::to_string).collect()
+        }
+        _ => Vec::new(),
+    })
 }
 
 /// Finds the keys that open a tree.

@@ -97,7 +97,7 @@ pub(crate) struct Exposure {
 }
 
 /// The key file that the environment names, used when no option names a key.
-fn of_environment() -> Result<Option<PathBuf>, Trouble> {
+pub(super) fn of_environment() -> Result<Option<PathBuf>, Trouble> {
     let Some(value) = env::var_os(KEY_FILE_VARIABLE).filter(|value| !value.is_empty()) else {
         return Ok(None);
     };

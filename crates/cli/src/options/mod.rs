@@ -4,6 +4,7 @@
 mod alike;
 mod engines;
 mod files;
+mod jobs;
 mod keys;
 mod sealed;
 mod stores;
@@ -14,6 +15,7 @@ pub(crate) mod values;
 
 pub(crate) use engines::{EngineOptions, from_one, permits, retry_pins, steps};
 pub(crate) use files::{Choosing, Part, Suffix, Writing};
+pub(crate) use jobs::JobKeys;
 pub(crate) use keys::{
     Exposure, Identities, OpeningKeys, OpensslOptions, PassphraseOptions, Recipients, SealingKeys,
 };

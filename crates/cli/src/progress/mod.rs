@@ -168,6 +168,9 @@ pub(crate) fn with_bar<T>(control: &Arc<Control>, is_wanted: bool, work: impl Fn
 
 /// Adds up all sources; `None` if that can't be known.
 fn measure(plan: &Plan, is_over: impl Fn() -> bool) -> Option<Total> {
+    if plan.takes_shards {
+        return None;
+    }
     let mut total = Total::default();
     for ends in &plan.route.ends {
         let more = match (&ends.source, ends.length) {

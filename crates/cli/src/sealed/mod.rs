@@ -188,7 +188,7 @@ fn has_earlier(report: &Report) -> bool {
 
 /// If new files are locked, also locks the marker, the roots and the wrapped keys of a tree, and
 /// what else its newest generation needs, if `opening` opens that.
-fn retain(
+pub(crate) fn retain(
     stores: &Stores,
     tree: &Address,
     opening: Option<(&Evener, &SealedOptions)>,

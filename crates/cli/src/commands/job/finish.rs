@@ -1,0 +1,162 @@
+//! `evener job finish`
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::Args;
+use evener::jobs::Finished;
+use evener::sealed_trees::{At, SealedOptions};
+use evener::{Control, Evener, Failure, Operation, OperationError, Report};
+
+use super::{OfJob, OpenJob, plain, warn};
+use crate::document::print_json;
+use crate::ends::Place;
+use crate::hints::{self, Given};
+use crate::options::{Output, Signing, Telling, TrustOptions};
+use crate::progress::with_bar;
+use crate::sealed::{forgetful, retain, state_of};
+use crate::signals::Signals;
+use crate::summary::{self, count, size};
+use crate::trouble::{Ending, Trouble, complain, refused, shown};
+
+/// Make the generation of a job
+///
+/// All shards must be done. Evener compares their receipts with the plan and with a listing of DST,
+/// and reads no content. Each object that was gone when its worker came is a failure, and the exit
+/// status is 1, but the generation is made with all others. If the generation is there already,
+/// Evener says so and writes nothing.
+///
+/// The generation of a tree for recipients is signed, as with `evener encrypt --sealed`.
+#[derive(Args)]
+pub(super) struct Finish {
+    #[command(flatten)]
+    of_job: OfJob,
+    /// Decrypt the whole generation afterwards, as `evener verify` does
+    ///
+    /// A tree for recipients also takes an --identity then
+    #[arg(long)]
+    verify: bool,
+    #[command(flatten)]
+    signing: Signing,
+    #[command(flatten)]
+    trust: TrustOptions,
+    #[command(flatten)]
+    pub(super) output: Output,
+}
+
+impl Finish {
+    pub(super) fn perform(self, signals: &Signals) -> Result<Ending, Trouble> {
+        let Finish { of_job, verify, signing, trust, output } = self;
+        let (job, mut warnings) = of_job.open(signals, plain)?;
+        let mut sealed = SealedOptions {
+            keychain: job.keychain.clone(),
+            signer: signing.signer(signals)?,
+            ..state_of(&job.stores, &job.target.path(), trust.allow_rollback)?
+        };
+        sealed.trust = trust.trust()?;
+        if let Some((wrap, audience)) = job.wrap(signals)? {
+            (sealed.wrap, sealed.audience) = (Some(wrap), Some(audience));
+        }
+        warnings.extend(forgetful(&sealed));
+        warn(&warnings, output.quiet);
+        let control = Arc::new(Control::default());
+        let OpenJob { evener, key, source, target, stores, opened, .. } = job;
+        let evener = evener.with_options(|options| options.run.control = control.clone());
+        let [at_job, at_source, at_target] = &opened;
+        let ends = evener::jobs::Ends { source: at_source, target: at_target, job: at_job };
+        let working = signals.stop_gently(&control, || complain(&"interrupted"))?;
+        let result = evener.finish_job(&ends, &sealed, &key).and_then(|finished| {
+            if let (true, Place::Objects(tree)) = (finished.is_new, &target) {
+                retain(&stores, tree, Some((&evener, &sealed)))?;
+            }
+            let verified = verify.then(|| {
+                let at = At::Number(finished.generation);
+                let sealed = SealedOptions { at, ..sealed.clone() };
+                with_bar(&control, !output.json && !output.quiet, || {
+                    verified(&evener, at_target, &sealed)
+                })
+            });
+            Ok((finished, verified.transpose()?))
+        });
+        working.finish();
+        let (finished, verified) = result?;
+        tell(&finished, verified, &source.path(), &output)
+    }
+}
+
+/// Decrypts the whole generation.
+fn verified(
+    evener: &Evener,
+    tree: &crate::stores::AnyPlace,
+    sealed: &SealedOptions,
+) -> Result<Report, Failure> {
+    let verified = evener.open_tree(Operation::Verify, tree, None, sealed);
+    verified.map(|(report, _)| report).or_else(OperationError::into_report)
+}
+
+fn tell(
+    finished: &Finished,
+    verified: Option<Report>,
+    source: &Path,
+    output: &Output,
+) -> Result<Ending, Trouble> {
+    let gone = |path: &PathBuf| Failure {
+        path: source.join(path),
+        error: refused("it was gone when its shard was run; the generation does not have it"),
+    };
+    let mut failures: Vec<Failure> = finished.gone.iter().map(gone).collect();
+    for failure in &failures {
+        complain(&hints::line(failure, Given::default()));
+    }
+    if !output.json && !output.quiet {
+        print_lines(&lines(finished))?;
+        let changed = finished.changed.iter().take(MOST_SHOWN);
+        changed.for_each(|path| complain(&format_args!("{}: changed since the plan", shown(path))));
+    }
+    let mut ending = if failures.is_empty() { Ending::Done } else { Ending::SomeFailed };
+    if let Some(report) = &verified {
+        let telling = Telling { quiet: output.quiet || output.json, ..Telling::default() };
+        summary::tell(Operation::Verify, report, Given::default(), &telling);
+        if !report.is_success() {
+            ending = Ending::SomeFailed;
+        }
+        if report.interrupted {
+            ending = Ending::Interrupted;
+        }
+    }
+    if output.json {
+        failures.extend(verified.iter().flat_map(|report| report.failures.clone()));
+        let mut document = serde_json::to_value(finished).unwrap_or_default();
+        document["verified"] = serde_json::json!(verified);
+        document["failures"] = serde_json::json!(failures);
+        print_json(&document)?;
+    }
+    Ok(ending)
+}
+
+fn lines(finished: &Finished) -> Vec<String> {
+    let Finished { generation, is_new, objects, bytes, already, changed, gone, .. } = finished;
+    let mut line = match is_new {
+        true => format!("made generation {generation}"),
+        false => format!("generation {generation} is there already"),
+    };
+    line.push_str(&format!(": {}, {}", count(*objects, "object"), size(*bytes as f64)));
+    let further = [
+        (*already, "made by an earlier attempt"),
+        (changed.len() as u64, "changed since the plan"),
+        (gone.len() as u64, "gone"),
+    ];
+    for (number, what) in further.iter().filter(|(number, _)| *number > 0) {
+        line.push_str(&format!("; {number} {what}"));
+    }
+    vec![line]
+}
+
+fn print_lines(lines: &[String]) -> Result<(), Trouble> {
+    let print = |out: &mut dyn Write| lines.iter().try_for_each(|line| writeln!(out, "{line}"));
+    print(&mut io::stdout().lock()).map_err(Trouble::Output)
+}
+
+/// The number of changed objects that are named.
+const MOST_SHOWN: usize = 10;

@@ -1,0 +1,198 @@
+//! `evener job`
+
+mod clean;
+mod finish;
+mod places;
+mod plan;
+mod run;
+mod status;
+
+use std::ffi::OsString;
+
+use clap::{Args, Subcommand};
+use evener::jobs::{Ends, JobInfo};
+use evener::sealed_trees::{Keychain, Wrap};
+use evener::{Evener, Failure, FileError, Key, KeyRing, Refusal};
+
+use crate::document::print_failure;
+use crate::ends::Place;
+use crate::hints::{self, Given};
+use crate::keys::{Keyholder, of_job, recipients_wrap};
+use crate::options::{JobKeys, Recipients, StoreOptions};
+use crate::signals::Signals;
+use crate::stores::{AnyPlace, Stores, refuse_unused_in};
+use crate::trouble::{Ending, Trouble, complain};
+use places::{opened, place};
+
+/// Make one generation of a sealed tree with many workers
+///
+/// `evener job plan` cuts a source into shards. Any number of workers, on any machines, seal the
+/// shards with `evener job run`, in any order and repeatedly if need be. `evener job finish` makes
+/// the generation, and `evener job clean` removes the job's files.
+///
+/// J is the place of the job's own files, a directory or an object store that all machines reach.
+/// They are sealed under the job's key, which every command needs.
+///
+/// The exit status is 0 if everything is done, 1 after a failure (run the command again), 2 after
+/// wrong usage or with a wrong key, 3 if `evener job run --shard` finds a shard that another worker
+/// has done, 4 if DST has a file of another origin under the name of one of the job's, and 130 if a
+/// signal stopped it.
+#[derive(Args)]
+pub(crate) struct Job {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    Plan(Box<plan::Plan>),
+    Run(Box<run::Run>),
+    Status(Box<status::Status>),
+    Finish(Box<finish::Finish>),
+    Clean(Box<clean::Clean>),
+}
+
+impl Job {
+    /// Returns whether a document is to be printed.
+    pub(crate) fn json(&self) -> bool {
+        match &self.action {
+            Action::Plan(options) => options.output.json,
+            Action::Run(options) => options.telling.json,
+            Action::Status(options) => options.json,
+            Action::Finish(options) => options.output.json,
+            Action::Clean(options) => options.output.json,
+        }
+    }
+
+    /// The engines that load foreign code.
+    pub(crate) fn foreign_engines(&self) -> Vec<String> {
+        match &self.action {
+            Action::Run(options) => options.engines.foreign(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns whether the program is to end when its parent does.
+    pub(crate) fn follows_parent(&self) -> bool {
+        matches!(self.action, Action::Run(_))
+    }
+
+    pub(crate) fn perform(self, signals: &Signals) -> Result<Ending, Trouble> {
+        let json = self.json();
+        let result = match self.action {
+            Action::Plan(options) => options.perform(signals),
+            Action::Run(options) => options.perform(signals),
+            Action::Status(options) => options.perform(signals),
+            Action::Finish(options) => options.perform(signals),
+            Action::Clean(options) => options.perform(signals),
+        };
+        match result {
+            Err(Trouble::Failure(failure)) => failed(failure, json),
+            result => result,
+        }
+    }
+}
+
+/// Reports a failure. A scheduler may try again, unless the key is wrong.
+fn failed(failure: Failure, json: bool) -> Result<Ending, Trouble> {
+    let ending = match &failure.error {
+        FileError::Interrupted => Ending::Interrupted,
+        FileError::Refused(Refusal::NoKey(_)) | FileError::Format(_) => Ending::WrongKey,
+        _ => Ending::SomeFailed,
+    };
+    complain(&hints::line(&failure, Given::default()));
+    if json {
+        print_failure("job", &Trouble::Failure(failure))?;
+    }
+    Ok(ending)
+}
+
+/// The place and the key of a job.
+#[derive(Args)]
+struct OfJob {
+    #[command(flatten)]
+    keys: JobKeys,
+    #[command(flatten)]
+    stores: StoreOptions,
+    /// Place of the job's own files, as `evener job plan --job` named it
+    #[arg(value_name = "J")]
+    job: OsString,
+}
+
+/// An open job.
+struct OpenJob {
+    evener: Evener,
+    key: Key,
+    /// What opens the tree.
+    keychain: Keychain,
+    info: JobInfo,
+    stores: Stores,
+    source: Place,
+    target: Place,
+    /// The job's own place, its source and its target.
+    opened: [AnyPlace; 3],
+    takes_insecure: bool,
+}
+
+impl OfJob {
+    /// Opens the job and its ends. `evener` makes what does the work, for a key of the job's format.
+    fn open(
+        mut self,
+        signals: &Signals,
+        evener: impl FnOnce(KeyRing) -> Result<Evener, Trouble>,
+    ) -> Result<(OpenJob, Vec<String>), Trouble> {
+        self.keys.complete()?;
+        let stores = Stores::new(&self.stores);
+        let job = place("J", &self.job)?;
+        let JobKeys { origins, identities, passphrase, .. } = &self.keys;
+        let exposure = &origins.exposure;
+        let keyholder = Keyholder::new(signals, Some(identities), passphrase, exposure, true)?;
+        let (key, keys) = of_job(&self.keys, &keyholder)?;
+        let key_files = self.keys.files();
+        let evener = evener(keys.ring)?
+            .with_options(|options| key_files.iter().for_each(|path| options.protect(path)));
+        // New objects get their storage class and lock in DST alone.
+        let at_job = opened(&stores, &evener, &job, false)?;
+        let info = evener.job_info(&at_job, &key)?;
+        let source = place("SRC", info.source.as_ref())?;
+        let target = place("DST", info.target.as_ref())?;
+        refuse_unused_in(&self.stores, &[&job, &source, &target])?;
+        let at_source = opened(&stores, &evener, &source, false)?;
+        let at_target = opened(&stores, &evener, &target, true)?;
+        let takes_insecure = exposure.insecure_key_file;
+        let warnings = keyholder.warnings();
+        let opened = [at_job, at_source, at_target];
+        let keychain = keys.keychain;
+        let job =
+            OpenJob { evener, key, keychain, info, stores, source, target, opened, takes_insecure };
+        Ok((job, warnings))
+    }
+}
+
+impl OpenJob {
+    fn ends(&self) -> Ends<'_> {
+        let [job, source, target] = &self.opened;
+        Ends { source, target, job }
+    }
+
+    /// Wraps keys for the job's recipients, with a word for those; `None` if it has none.
+    fn wrap(&self, signals: &Signals) -> Result<Option<(Wrap, String)>, Trouble> {
+        if self.info.recipients.is_empty() {
+            return Ok(None);
+        }
+        let recipients = self.info.recipients.clone();
+        let recipients = Recipients { recipients, recipient_files: Vec::new() };
+        recipients_wrap(&recipients, self.takes_insecure, signals).map(Some)
+    }
+}
+
+/// A program for work that needs no engine of the user's choice.
+fn plain(ring: KeyRing) -> Result<Evener, Trouble> {
+    Ok(Evener::new(ring)?)
+}
+
+fn warn(warnings: &[String], is_quiet: bool) {
+    for warning in warnings.iter().filter(|_| !is_quiet) {
+        complain(&format_args!("warning: {warning}"));
+    }
+}

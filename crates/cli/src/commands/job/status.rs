@@ -1,0 +1,90 @@
+//! `evener job status`
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+
+use clap::Args;
+use evener::jobs::JobStatus;
+
+use super::places::{opened, place};
+use super::{plain, warn};
+use crate::document::with_failures;
+use crate::keys::{Keyholder, of_job};
+use crate::options::{JobKeys, StoreOptions};
+use crate::signals::Signals;
+use crate::stores::{Stores, refuse_unused_in};
+use crate::summary::size;
+use crate::trouble::{Ending, Trouble};
+
+/// Show how far a job is
+///
+/// A shard is done when it has a receipt. Evener lists the receipts, and reads neither SRC nor DST.
+#[derive(Args)]
+pub(super) struct Status {
+    #[command(flatten)]
+    keys: JobKeys,
+    #[command(flatten)]
+    stores: StoreOptions,
+    /// Print one JSON document
+    #[arg(long, help_heading = "Messages")]
+    pub(super) json: bool,
+    /// Place of the job's own files, as `evener job plan --job` named it
+    #[arg(value_name = "J")]
+    job: OsString,
+}
+
+impl Status {
+    pub(super) fn perform(mut self, signals: &Signals) -> Result<Ending, Trouble> {
+        self.keys.complete()?;
+        let job = place("J", &self.job)?;
+        refuse_unused_in(&self.stores, &[&job])?;
+        let JobKeys { origins, identities, passphrase, .. } = &self.keys;
+        let exposure = &origins.exposure;
+        let keyholder = Keyholder::new(signals, Some(identities), passphrase, exposure, true)?;
+        let (key, keys) = of_job(&self.keys, &keyholder)?;
+        warn(&keyholder.warnings(), false);
+        let evener = plain(keys.ring)?;
+        let job = opened(&Stores::new(&self.stores), &evener, &job, false)?;
+        let status = evener.job_status(&job, &key)?;
+        if self.json {
+            with_failures(&status, &[])?;
+        } else {
+            let print = |out: &mut dyn Write| {
+                lines(&status).iter().try_for_each(|line| writeln!(out, "{line}"))
+            };
+            print(&mut io::stdout().lock()).map_err(Trouble::Output)?;
+        }
+        Ok(Ending::Done)
+    }
+}
+
+fn lines(status: &JobStatus) -> Vec<String> {
+    let JobStatus { source, target, generation, shards, done, missing, finished, .. } = status;
+    let mut lines = vec![
+        format!("job {}: {source} to {target}, generation {generation}", status.job),
+        format!(
+            "{done} of {shards} shards done, {} of {} objects, {} of {}",
+            status.objects_done,
+            status.objects,
+            size(status.bytes_done as f64),
+            size(status.bytes as f64)
+        ),
+    ];
+    if !missing.is_empty() {
+        let first: Vec<_> = missing.iter().take(MOST_SHOWN).map(u64::to_string).collect();
+        let more = match missing.len() - first.len() {
+            0 => String::new(),
+            more => format!(" and {more} more (--json lists them)"),
+        };
+        lines.push(format!("without a receipt: {}{more}", first.join(", ")));
+    }
+    lines.push(match (missing.is_empty(), finished) {
+        (_, true) => "finished".to_owned(),
+        (true, false) => "`evener job finish` can make the generation".to_owned(),
+        (false, false) => "not finished".to_owned(),
+    });
+    lines
+}
+
+/// The number of missing shards that are named.
+const MOST_SHOWN: usize = 20;
