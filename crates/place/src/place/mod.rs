@@ -54,6 +54,19 @@ pub trait Origin: Send + Sync {
         Err(Fault::Refused("the place lists no single directories".to_owned()))
     }
 
+    /// As [`Origin::list`], for a directory of any size: has each entry taken as it comes, until one
+    /// is refused.
+    ///
+    /// # Errors
+    /// Those of [`Origin::list`], and that of `take`.
+    fn list_each(
+        &self,
+        directory: &Name,
+        take: &mut dyn FnMut(Entry) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        self.list(directory)?.into_iter().try_for_each(take)
+    }
+
     /// As [`Origin::list`], for a directory that has at most `most` entries.
     ///
     /// # Errors

@@ -1,11 +1,9 @@
 //! Makes the generation of a job.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
-use std::thread;
 
-use evener_core::{Key, shown};
-use evener_format::index::{EntryPath, JobFile, StorageName};
+use evener_core::Key;
+use evener_format::index::{EntryPath, JobFile};
 use serde::{Deserialize, Serialize};
 
 use super::super::at_work;
@@ -16,7 +14,7 @@ use super::super::succession::Signing;
 use super::super::writer::{MOST_ATTEMPTS, SealedOptions, Writer};
 use super::manifest::{FINISHED, Job, Shard, from_hexadecimal};
 use super::plan::Ends;
-use super::receipt::{Made, Receipt};
+use super::receipt::Receipt;
 use crate::{Failure, FileError, RunSettings, TransferOptions};
 
 /// The result of finishing a job.
@@ -132,106 +130,6 @@ impl Job<'_> {
         self.depot.create(FINISHED, &self.depot.seal(recipe, &plain)?).map(drop)
     }
 
-    /// The receipt of a shard, as far as it agrees with the manifest.
-    fn agreed(&self, shard: &Shard) -> Result<Receipt, FileError> {
-        let wrong = |reason: &str| {
-            refused(format!("the receipt of the shard in place {} {reason}", shard.place))
-        };
-        let receipt = self.receipt(shard)?.ok_or_else(|| wrong("is gone"))?;
-        let gone = receipt.gone.len() as u64;
-        if receipt.entries + gone != shard.entries || receipt.objects + gone != shard.objects {
-            return Err(wrong("counts other entries than the manifest"));
-        }
-        if receipt.changed.is_empty() && gone == 0 && receipt.bytes != shard.bytes {
-            return Err(wrong("counts other bytes than the manifest"));
-        }
-        // Its blocks are among its files, so that the listing is compared with them too.
-        let mut names: Vec<_> = receipt.files.iter().map(|made| made.name).collect();
-        names.sort_unstable();
-        if names.windows(2).any(|pair| pair[0] == pair[1]) {
-            return Err(wrong("names a file twice"));
-        }
-        let directory = evener_format::index::directory(shard.place);
-        if names.iter().any(|name| name.bytes()[0] != directory) {
-            return Err(wrong("names a file of another shard's directory"));
-        }
-        if receipt.files.len() != receipt.blocks.len() + self.files_in(&receipt, shard) {
-            return Err(wrong("names other files than the manifest has objects"));
-        }
-        Ok(receipt)
-    }
-
-    /// The number of files that a shard's objects have.
-    fn files_in(&self, receipt: &Receipt, shard: &Shard) -> usize {
-        (shard.objects as usize).saturating_sub(receipt.gone.len())
-    }
-
-    /// Has each receipt taken, in the order of the shards. Several are read at once.
-    fn each_receipt(
-        &self,
-        shards: &[&Shard],
-        mut take: impl FnMut(&Shard, Receipt) -> Result<(), FileError>,
-    ) -> Result<(), FileError> {
-        let requests = self.depot.origin.abilities().requests().clamp(1, MOST_AT_ONCE);
-        for shards in shards.chunks(requests) {
-            if self.depot.run.control.is_stopped() {
-                return Err(FileError::Interrupted);
-            }
-            let receipts: Vec<_> = thread::scope(|scope| {
-                let readers: Vec<_> =
-                    shards.iter().map(|shard| scope.spawn(|| self.agreed(shard))).collect();
-                readers.into_iter().map(|reader| reader.join()).collect()
-            });
-            for (shard, receipt) in shards.iter().zip(receipts) {
-                take(shard, receipt.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Compares the receipts with a listing of the target, one directory after another.
-    fn compare(&self, target: &Depot<'_>) -> Result<(), FileError> {
-        let mut by_directory: Vec<Vec<&Shard>> = vec![Vec::new(); 256];
-        for shard in &self.manifest.shards {
-            let directory = evener_format::index::directory(shard.place);
-            by_directory[usize::from(directory)].push(shard);
-        }
-        for (directory, shards) in by_directory.iter().enumerate().filter(|it| !it.1.is_empty()) {
-            self.compare_directory(&format!("{directory:02x}"), shards, target)?;
-        }
-        Ok(())
-    }
-
-    fn compare_directory(
-        &self,
-        directory: &str,
-        shards: &[&Shard],
-        target: &Depot<'_>,
-    ) -> Result<(), FileError> {
-        let mut expected = HashMap::new();
-        self.each_receipt(shards, |_, receipt| {
-            for made in receipt.files {
-                if expected.insert(made.name, made).is_some() {
-                    return Err(refused("two receipts name one file"));
-                }
-            }
-            Ok(())
-        })?;
-        for entry in target.list(&format!("data/{directory}"))? {
-            let file = entry.name.path().file_name().and_then(|file| file.to_str());
-            let name = file.and_then(|file| StorageName::from_text(directory, file));
-            if let Some(made) = name.and_then(|name| expected.remove(&name)) {
-                check(&made, entry.length, entry.version.as_deref())?;
-            }
-        }
-        match expected.into_keys().next() {
-            Some(name) => Err(refused(format!(
-                "`{name}` is missing, which a receipt names: run the job again in another place"
-            ))),
-            None => Ok(()),
-        }
-    }
-
     /// Writes the nodes and the root.
     fn commit(&self, writer: &Writer<'_>) -> Result<Note, FileError> {
         let (tree, depot, sealed) = (self.tree()?, &writer.depot, writer.sealed);
@@ -329,27 +227,3 @@ impl Job<'_> {
         }
     }
 }
-
-/// Compares a file of a receipt with the target's listing.
-fn check(made: &Made, length: Option<u64>, version: Option<&str>) -> Result<(), FileError> {
-    let is_other = |one: &str| made.version.as_deref().is_some_and(|other| other != one);
-    if length.is_some_and(|length| length != made.length) {
-        return Err(refused(format!(
-            "`{}` has {} bytes, not {} as its receipt says",
-            made.name,
-            length.unwrap_or(0),
-            made.length
-        )));
-    }
-    match version.is_some_and(is_other) {
-        true => Err(refused(format!(
-            "`{}` was replaced: its version is {}, not the one of its receipt",
-            made.name,
-            shown(std::path::Path::new(version.unwrap_or_default()))
-        ))),
-        false => Ok(()),
-    }
-}
-
-/// The most receipts that are read at once.
-const MOST_AT_ONCE: usize = 32;

@@ -6,6 +6,7 @@
 //! target, and writes the generation's root. docs/design/sealed-trees.md has the reasons.
 
 mod clean;
+mod compare;
 mod finish;
 mod manifest;
 mod plan;
