@@ -112,6 +112,11 @@ impl Command {
         }
     }
 
+    /// Returns whether the program is to end when its parent does.
+    pub(crate) fn follows_parent(&self) -> bool {
+        matches!(self, Command::Job(options) if options.follows_parent())
+    }
+
     /// Returns whether the command handles the user's keys.
     pub(crate) fn holds_keys(&self) -> bool {
         use Command::{Completions, Engines, Gate, Man, Speed, Tls};

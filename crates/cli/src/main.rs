@@ -17,6 +17,7 @@ mod keys;
 #[cfg(not(feature = "object-stores"))]
 mod objects;
 mod options;
+mod parent;
 mod plain;
 mod plan;
 mod progress;
@@ -36,6 +37,7 @@ use evener::objects;
 
 use arguments::{Command, program};
 use evener_cli::witness;
+use parent::Parent;
 use signals::Signals;
 use trouble::{Ending, Trouble};
 
@@ -49,8 +51,10 @@ fn main() -> ! {
 }
 
 fn perform(command: Command) -> Result<Ending, Trouble> {
+    let parent = if command.follows_parent() { Parent::find() } else { None };
     see_to_the_end(&command)?;
     let signals = Signals::install()?;
+    parent.map(Parent::follow).transpose().map_err(Trouble::Signals)?;
     if command.holds_keys() {
         // The work is possible even if this fails.
         let _ = evener::keys::protect_process();

@@ -194,6 +194,76 @@ pub(super) const ALL: &Table = &[
         ],
     ),
     (
+        "evener job",
+        &[
+            example(
+                "Cut a source into shards",
+                "evener job plan -k job.key --job s3://jobs/7 s3://photos s3://vault",
+            ),
+            example(
+                "Seal shards as worker 3 of 100, on each of 100 machines",
+                "evener job run -k job.key --worker 3/100 s3://jobs/7",
+            ),
+            example("Show how far it is", "evener job status -k job.key s3://jobs/7"),
+            example("Make the generation", "evener job finish -k job.key s3://jobs/7"),
+            example("Remove the job's files", "evener job clean -k job.key s3://jobs/7"),
+        ],
+    ),
+    (
+        "evener job plan",
+        &[
+            example(
+                "Plan a job under a key",
+                "evener job plan -k job.key --job s3://jobs/7 s3://photos s3://vault",
+            ),
+            example(
+                "Plan a job for age recipients, with shards of at most 1,000 entries",
+                "evener job plan -k job.key -R recipients.txt --objects 1000 --job jobs/8 \\\n        \
+                 photos vault",
+            ),
+        ],
+    ),
+    (
+        "evener job run",
+        &[
+            example("Seal one shard", "evener job run -k job.key --shard 17 s3://jobs/7"),
+            example(
+                "Seal shards as worker 3 of 100, until none is left",
+                "evener job run -k job.key --worker 3/100 s3://jobs/7",
+            ),
+        ],
+    ),
+    (
+        "evener job status",
+        &[
+            example("Show how far a job is", "evener job status -k job.key s3://jobs/7"),
+            example(
+                "List the shards that are not done, as JSON",
+                "evener job status --json -k job.key s3://jobs/7",
+            ),
+        ],
+    ),
+    (
+        "evener job finish",
+        &[
+            example("Make the generation", "evener job finish -k job.key s3://jobs/7"),
+            example(
+                "Make it and decrypt all of it",
+                "evener job finish --verify -k job.key s3://jobs/7",
+            ),
+        ],
+    ),
+    (
+        "evener job clean",
+        &[
+            example("Remove the files of a job", "evener job clean -k job.key s3://jobs/7"),
+            example(
+                "Give up a job that is not finished",
+                "evener job clean --abandon -k job.key s3://jobs/7",
+            ),
+        ],
+    ),
+    (
         "evener engines",
         &[
             example("Show which engine has which cipher", "evener engines"),

@@ -78,7 +78,7 @@ const PLAIN: [&str; 14] = [
 const MANY_OPTIONS: usize = 14;
 
 /// The names of the manual's pages besides that of the program itself.
-const MANUAL: [&str; 23] = [
+const MANUAL: [&str; 29] = [
     "keygen",
     "encrypt",
     "decrypt",
@@ -90,6 +90,12 @@ const MANUAL: [&str; 23] = [
     "rewrap",
     "rekey",
     "signers",
+    "job",
+    "job-plan",
+    "job-run",
+    "job-status",
+    "job-finish",
+    "job-clean",
     "engines",
     "speed",
     "gate",
@@ -116,7 +122,9 @@ pub(crate) const EXIT_STATUS: &str = "\
 0: everything is done. 1: some files failed (standard error names each, and all others are done), the \
 options selected no file of a tree, or a tree was empty (no file, link or directory), for example \
 because a disk is not mounted. 2: wrong usage, a wrong key, or Evener could not begin. 130: \
-interrupted. `diff` and `tls check` have an exit status of their own.
+interrupted. `job` also has 3 (another worker has done the shard) and 4 (DST has a file of another \
+origin under the name of one of the job's); a `job` that could not reach its places ends with 1, so \
+that a scheduler runs it again. `diff` and `tls check` have an exit status of their own.
 ";
 
 #[cfg(test)]

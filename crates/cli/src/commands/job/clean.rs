@@ -4,10 +4,12 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use clap::Args;
-use evener::jobs::CleanedJob;
+use evener::Failure;
+use evener::jobs::{CleanedJob, Ends};
+use evener::place::{Fault, Name, Store};
 use serde::Serialize;
 
-use super::{OfJob, OpenJob, plain, warn};
+use super::{AtJob, OfJob, plain};
 use crate::document::with_failures;
 use crate::ends::Place;
 use crate::objects::Leftovers;
@@ -19,8 +21,8 @@ use crate::trouble::{Ending, Trouble};
 
 /// Remove the files of a finished job, and leftovers of its workers
 ///
-/// The generation needs none of the job's files. In object stores, Evener also aborts the uploads
-/// that killed workers left open in DST and J.
+/// The generation needs none of the job's files. In object stores, Evener also aborts all uploads
+/// that are open below DST's `data/` and in J: all other runs that write to DST must have ended.
 #[derive(Args)]
 pub(super) struct Clean {
     #[command(flatten)]
@@ -38,42 +40,62 @@ pub(super) struct Clean {
 impl Clean {
     pub(super) fn perform(self, signals: &Signals) -> Result<Ending, Trouble> {
         let Clean { of_job, abandon, output } = self;
-        let at_job = super::places::place("J", &of_job.job)?;
-        let (job, warnings) = of_job.open(signals, plain)?;
-        warn(&warnings, output.quiet);
-        let cleaned = job.evener.clean_job(&job.ends(), &job.key, abandon)?;
-        let OpenJob { stores, target, .. } = job;
-        let mut leftovers = None;
-        for place in [&target, &at_job] {
-            add(&mut leftovers, removed(&stores, place)?);
+        let at = of_job.open(signals, output.quiet, plain)?;
+        if abandon && !at.has_manifest()? {
+            // Its plan was stopped: it has no ends, and nobody has worked on it.
+            let ends = Ends { source: &at.at_job, target: &at.at_job, job: &at.at_job };
+            let cleaned = at.evener.clean_job(&ends, &at.key, true)?;
+            let leftovers = removed(&at.stores, [&at.place].into_iter())?;
+            return tell(&Document { cleaned, leftovers }, &output);
         }
-        let document = Document { cleaned, leftovers };
-        if output.json {
-            with_failures(&document, &[])?;
-        } else if !output.quiet {
-            writeln!(io::stdout().lock(), "{}", document.line()).map_err(Trouble::Output)?;
-        }
-        Ok(Ending::Done)
+        let job = at.with_ends()?;
+        let cleaned = job.at.evener.clean_job(&job.ends(), &job.at.key, abandon)?;
+        let data = match &job.target {
+            Place::Objects(address) => Place::Objects(address.join("data")),
+            local => local.clone(),
+        };
+        let leftovers = removed(&job.at.stores, [&data, &job.at.place].into_iter())?;
+        tell(&Document { cleaned, leftovers }, &output)
     }
 }
 
-/// Removes the leftovers in a place, if it is in an object store.
-fn removed(stores: &Stores, place: &Place) -> Result<Option<Leftovers>, Trouble> {
-    let Place::Objects(address) = place else { return Ok(None) };
-    let removed = stores.open_source(address)?.clean(Duration::ZERO, false);
-    Ok(Some(removed.map_err(|fault| at(address, fault))?))
+impl AtJob {
+    fn has_manifest(&self) -> Result<bool, Failure> {
+        let found = self.at_job.look(&Name::found("manifest".into()));
+        let fail = |fault: Fault| Failure { path: self.place.path(), error: fault.into() };
+        Ok(found.map_err(fail)?.is_some())
+    }
 }
 
-fn add(sum: &mut Option<Leftovers>, more: Option<Leftovers>) {
-    let Some(more) = more else { return };
-    match sum {
-        Some(sum) => {
-            sum.uploads += more.uploads;
-            sum.probes += more.probes;
-            sum.younger += more.younger;
-        }
-        None => *sum = Some(more),
+fn tell(document: &Document, output: &Output) -> Result<Ending, Trouble> {
+    if output.json {
+        with_failures(document, &[])?;
+    } else if !output.quiet {
+        writeln!(io::stdout().lock(), "{}", document.line()).map_err(Trouble::Output)?;
     }
+    Ok(Ending::Done)
+}
+
+/// Removes the leftovers in those of the places that are in object stores; `None` if none is.
+fn removed<'p>(
+    stores: &Stores,
+    places: impl Iterator<Item = &'p Place>,
+) -> Result<Option<Leftovers>, Trouble> {
+    let mut sum: Option<Leftovers> = None;
+    for place in places {
+        let Place::Objects(address) = place else { continue };
+        let removed = stores.open_source(address)?.clean(Duration::ZERO, false);
+        let removed = removed.map_err(|fault| at(address, fault))?;
+        match &mut sum {
+            Some(sum) => {
+                sum.uploads += removed.uploads;
+                sum.probes += removed.probes;
+                sum.younger += removed.younger;
+            }
+            None => sum = Some(removed),
+        }
+    }
+    Ok(sum)
 }
 
 /// The document of `--json`.

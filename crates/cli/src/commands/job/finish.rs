@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use evener::jobs::Finished;
+use evener::jobs::{Ends, Finished};
 use evener::sealed_trees::{At, SealedOptions};
 use evener::{Control, Evener, Failure, Operation, OperationError, Report};
 
-use super::{OfJob, OpenJob, plain, warn};
+use super::{AtJob, OfJob, OpenJob, plain, warn};
 use crate::document::print_json;
 use crate::ends::Place;
 use crate::hints::{self, Given};
@@ -17,6 +17,7 @@ use crate::options::{Output, Signing, Telling, TrustOptions};
 use crate::progress::with_bar;
 use crate::sealed::{forgetful, retain, state_of};
 use crate::signals::Signals;
+use crate::stores::AnyPlace;
 use crate::summary::{self, count, size};
 use crate::trouble::{Ending, Trouble, complain, refused, shown};
 
@@ -48,23 +49,22 @@ pub(super) struct Finish {
 impl Finish {
     pub(super) fn perform(self, signals: &Signals) -> Result<Ending, Trouble> {
         let Finish { of_job, verify, signing, trust, output } = self;
-        let (job, mut warnings) = of_job.open(signals, plain)?;
+        let job = of_job.open(signals, output.quiet, plain)?.with_ends()?;
         let mut sealed = SealedOptions {
-            keychain: job.keychain.clone(),
+            keychain: job.at.keychain.clone(),
             signer: signing.signer(signals)?,
-            ..state_of(&job.stores, &job.target.path(), trust.allow_rollback)?
+            ..state_of(&job.at.stores, &job.target.path(), trust.allow_rollback)?
         };
         sealed.trust = trust.trust()?;
         if let Some((wrap, audience)) = job.wrap(signals)? {
             (sealed.wrap, sealed.audience) = (Some(wrap), Some(audience));
         }
-        warnings.extend(forgetful(&sealed));
-        warn(&warnings, output.quiet);
+        warn(forgetful(&sealed).as_slice(), output.quiet);
+        let OpenJob { at, source, target, at_source, at_target, .. } = job;
+        let AtJob { evener, key, stores, at_job, .. } = at;
         let control = Arc::new(Control::default());
-        let OpenJob { evener, key, source, target, stores, opened, .. } = job;
         let evener = evener.with_options(|options| options.run.control = control.clone());
-        let [at_job, at_source, at_target] = &opened;
-        let ends = evener::jobs::Ends { source: at_source, target: at_target, job: at_job };
+        let ends = Ends { source: &at_source, target: &at_target, job: &at_job };
         let working = signals.stop_gently(&control, || complain(&"interrupted"))?;
         let result = evener.finish_job(&ends, &sealed, &key).and_then(|finished| {
             if let (true, Place::Objects(tree)) = (finished.is_new, &target) {
@@ -74,7 +74,7 @@ impl Finish {
                 let at = At::Number(finished.generation);
                 let sealed = SealedOptions { at, ..sealed.clone() };
                 with_bar(&control, !output.json && !output.quiet, || {
-                    verified(&evener, at_target, &sealed)
+                    verified(&evener, &at_target, &sealed)
                 })
             });
             Ok((finished, verified.transpose()?))
@@ -86,11 +86,7 @@ impl Finish {
 }
 
 /// Decrypts the whole generation.
-fn verified(
-    evener: &Evener,
-    tree: &crate::stores::AnyPlace,
-    sealed: &SealedOptions,
-) -> Result<Report, Failure> {
+fn verified(evener: &Evener, tree: &AnyPlace, sealed: &SealedOptions) -> Result<Report, Failure> {
     let verified = evener.open_tree(Operation::Verify, tree, None, sealed);
     verified.map(|(report, _)| report).or_else(OperationError::into_report)
 }

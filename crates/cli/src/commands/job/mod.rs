@@ -97,7 +97,7 @@ impl Job {
 fn failed(failure: Failure, json: bool) -> Result<Ending, Trouble> {
     let ending = match &failure.error {
         FileError::Interrupted => Ending::Interrupted,
-        FileError::Refused(Refusal::NoKey(_)) | FileError::Format(_) => Ending::WrongKey,
+        FileError::Refused(Refusal::NoKey(_)) => Ending::WrongKey,
         _ => Ending::SomeFailed,
     };
     complain(&hints::line(&failure, Given::default()));
@@ -119,31 +119,40 @@ struct OfJob {
     job: OsString,
 }
 
-/// An open job.
-struct OpenJob {
+/// An open place of a job.
+struct AtJob {
     evener: Evener,
     key: Key,
     /// What opens the tree.
     keychain: Keychain,
-    info: JobInfo,
     stores: Stores,
-    source: Place,
-    target: Place,
-    /// The job's own place, its source and its target.
-    opened: [AnyPlace; 3],
+    place: Place,
+    at_job: AnyPlace,
+    options: StoreOptions,
     takes_insecure: bool,
 }
 
+/// An open job, with its ends.
+struct OpenJob {
+    at: AtJob,
+    info: JobInfo,
+    source: Place,
+    target: Place,
+    at_source: AnyPlace,
+    at_target: AnyPlace,
+}
+
 impl OfJob {
-    /// Opens the job and its ends. `evener` makes what does the work, for a key of the job's format.
+    /// Opens the place. `evener` makes what does the work, for a key of the job's format. Warnings
+    /// are told unless `is_quiet`.
     fn open(
         mut self,
         signals: &Signals,
+        is_quiet: bool,
         evener: impl FnOnce(KeyRing) -> Result<Evener, Trouble>,
-    ) -> Result<(OpenJob, Vec<String>), Trouble> {
+    ) -> Result<AtJob, Trouble> {
         self.keys.complete()?;
-        let stores = Stores::new(&self.stores);
-        let job = place("J", &self.job)?;
+        let place = place("J", &self.job)?;
         let JobKeys { origins, identities, passphrase, .. } = &self.keys;
         let exposure = &origins.exposure;
         let keyholder = Keyholder::new(signals, Some(identities), passphrase, exposure, true)?;
@@ -151,28 +160,33 @@ impl OfJob {
         let key_files = self.keys.files();
         let evener = evener(keys.ring)?
             .with_options(|options| key_files.iter().for_each(|path| options.protect(path)));
+        warn(&keyholder.warnings(), is_quiet);
+        let stores = Stores::new(&self.stores);
         // New objects get their storage class and lock in DST alone.
-        let at_job = opened(&stores, &evener, &job, false)?;
-        let info = evener.job_info(&at_job, &key)?;
+        let at_job = opened(&stores, &evener, &place, false)?;
+        let (keychain, options) = (keys.keychain, self.stores);
+        let takes_insecure = exposure.insecure_key_file;
+        Ok(AtJob { evener, key, keychain, stores, place, at_job, options, takes_insecure })
+    }
+}
+
+impl AtJob {
+    /// Opens the source and the target of the job.
+    fn with_ends(self) -> Result<OpenJob, Trouble> {
+        let AtJob { evener, key, stores, place: job, at_job, options, .. } = &self;
+        let info = evener.job_info(at_job, key)?;
         let source = place("SRC", info.source.as_ref())?;
         let target = place("DST", info.target.as_ref())?;
-        refuse_unused_in(&self.stores, &[&job, &source, &target])?;
-        let at_source = opened(&stores, &evener, &source, false)?;
-        let at_target = opened(&stores, &evener, &target, true)?;
-        let takes_insecure = exposure.insecure_key_file;
-        let warnings = keyholder.warnings();
-        let opened = [at_job, at_source, at_target];
-        let keychain = keys.keychain;
-        let job =
-            OpenJob { evener, key, keychain, info, stores, source, target, opened, takes_insecure };
-        Ok((job, warnings))
+        refuse_unused_in(options, &[job, &source, &target])?;
+        let at_source = opened(stores, evener, &source, false)?;
+        let at_target = opened(stores, evener, &target, true)?;
+        Ok(OpenJob { at: self, info, source, target, at_source, at_target })
     }
 }
 
 impl OpenJob {
     fn ends(&self) -> Ends<'_> {
-        let [job, source, target] = &self.opened;
-        Ends { source, target, job }
+        Ends { source: &self.at_source, target: &self.at_target, job: &self.at.at_job }
     }
 
     /// Wraps keys for the job's recipients, with a word for those; `None` if it has none.
@@ -182,7 +196,7 @@ impl OpenJob {
         }
         let recipients = self.info.recipients.clone();
         let recipients = Recipients { recipients, recipient_files: Vec::new() };
-        recipients_wrap(&recipients, self.takes_insecure, signals).map(Some)
+        recipients_wrap(&recipients, self.at.takes_insecure, signals).map(Some)
     }
 }
 

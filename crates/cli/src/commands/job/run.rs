@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
-use evener::jobs::{ShardEnd, Worked};
+use evener::jobs::{Ends, ShardEnd, Worked};
 use evener::{Control, Failure, Operation, Report};
 use evener_cli::streams;
 use serde::Serialize;
 use serde_json::json;
 
-use super::{OfJob, OpenJob};
+use super::{AtJob, OfJob, OpenJob, warn};
 use crate::document::print_json;
 use crate::hints::Given;
 use crate::options::{EngineOptions, Telling};
@@ -20,7 +20,7 @@ use crate::route::Route;
 use crate::run::ending;
 use crate::sealed::ends_to_seal;
 use crate::signals::Signals;
-use crate::summary;
+use crate::summary::{self, count};
 use crate::trouble::{Ending, Trouble, complain};
 
 /// Seal shards of a job
@@ -77,9 +77,8 @@ impl Run {
         streams::keep_output();
         let Run { of_job, which, engines, telling } = self;
         let evener = |ring| engines.evener(ring, &telling, signals);
-        let (job, mut warned) = of_job.open(signals, evener)?;
-        warned.extend(warnings(Operation::Encrypt, &job.evener, true));
-        super::warn(&warned, telling.quiet);
+        let job = of_job.open(signals, telling.quiet, evener)?.with_ends()?;
+        warn(&warnings(Operation::Encrypt, &job.at.evener, true), telling.quiet);
         work(job, &which, &telling, signals)
     }
 }
@@ -91,15 +90,21 @@ fn work(
     signals: &Signals,
 ) -> Result<Ending, Trouble> {
     let wrap = job.wrap(signals)?.map(|(wrap, _)| wrap);
-    let OpenJob { evener, key, info, opened, .. } = job;
+    if let Some(number) = which.shard.filter(|number| *number >= job.info.shards) {
+        return Err(Trouble::Usage(format!(
+            "--shard {number}: the job has {}, numbered from 0",
+            count(job.info.shards, "shard")
+        )));
+    }
+    let OpenJob { at, info, at_source, at_target, .. } = job;
+    let AtJob { evener, key, at_job, .. } = at;
     let ends = ends_to_seal(vec![info.source.into(), info.target.into()], telling)?;
     let route = Route::of(vec![ends]);
     let plan = Plan::new(Operation::Encrypt, evener, route, Vec::new(), |_| Ok(()))?;
     let plan = Plan { takes_shards: true, ..plan };
     let progress = Arc::new(Progress::of(&plan, telling)?);
     let plan = progress.hearing(plan);
-    let [at_job, source, target] = &opened;
-    let ends = evener::jobs::Ends { source, target, job: at_job };
+    let ends = Ends { source: &at_source, target: &at_target, job: &at_job };
     let working = signals.stop_gently(&plan.control, {
         let (control, telling, progress) =
             (plan.control.clone(), telling.clone(), progress.clone());

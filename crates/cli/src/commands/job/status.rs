@@ -1,18 +1,14 @@
 //! `evener job status`
 
-use std::ffi::OsString;
 use std::io::{self, Write};
 
 use clap::Args;
 use evener::jobs::JobStatus;
 
-use super::places::{opened, place};
-use super::{plain, warn};
+use super::{AtJob, OfJob, plain};
 use crate::document::with_failures;
-use crate::keys::{Keyholder, of_job};
-use crate::options::{JobKeys, StoreOptions};
 use crate::signals::Signals;
-use crate::stores::{Stores, refuse_unused_in};
+use crate::stores::refuse_unused_in;
 use crate::summary::size;
 use crate::trouble::{Ending, Trouble};
 
@@ -22,30 +18,18 @@ use crate::trouble::{Ending, Trouble};
 #[derive(Args)]
 pub(super) struct Status {
     #[command(flatten)]
-    keys: JobKeys,
-    #[command(flatten)]
-    stores: StoreOptions,
+    of_job: OfJob,
     /// Print one JSON document
     #[arg(long, help_heading = "Messages")]
     pub(super) json: bool,
-    /// Place of the job's own files, as `evener job plan --job` named it
-    #[arg(value_name = "J")]
-    job: OsString,
 }
 
 impl Status {
-    pub(super) fn perform(mut self, signals: &Signals) -> Result<Ending, Trouble> {
-        self.keys.complete()?;
-        let job = place("J", &self.job)?;
-        refuse_unused_in(&self.stores, &[&job])?;
-        let JobKeys { origins, identities, passphrase, .. } = &self.keys;
-        let exposure = &origins.exposure;
-        let keyholder = Keyholder::new(signals, Some(identities), passphrase, exposure, true)?;
-        let (key, keys) = of_job(&self.keys, &keyholder)?;
-        warn(&keyholder.warnings(), false);
-        let evener = plain(keys.ring)?;
-        let job = opened(&Stores::new(&self.stores), &evener, &job, false)?;
-        let status = evener.job_status(&job, &key)?;
+    pub(super) fn perform(self, signals: &Signals) -> Result<Ending, Trouble> {
+        let AtJob { evener, key, place, at_job, options, .. } =
+            self.of_job.open(signals, false, plain)?;
+        refuse_unused_in(&options, &[&place])?;
+        let status = evener.job_status(&at_job, &key)?;
         if self.json {
             with_failures(&status, &[])?;
         } else {
