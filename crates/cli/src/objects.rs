@@ -107,6 +107,10 @@ impl Objects {
         match self.0 {}
     }
 
+    pub(crate) fn in_order(&self) -> std::iter::Empty<Result<Entry, Fault>> {
+        match self.0 {}
+    }
+
     pub(crate) fn beginning_with(&self, _: &str) -> Result<Vec<Entry>, Fault> {
         match self.0 {}
     }

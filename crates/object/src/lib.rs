@@ -34,6 +34,7 @@ mod retention;
 mod server;
 mod transport;
 mod unanswered;
+mod walk;
 mod window;
 mod wire;
 

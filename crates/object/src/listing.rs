@@ -1,4 +1,4 @@
-//! Lists the objects below a prefix.
+//! Lists the objects below a prefix, one page after another.
 
 use std::path::PathBuf;
 
@@ -13,8 +13,8 @@ use crate::fault::fault;
 use crate::metadata::{metadata, version};
 use crate::objects::Objects;
 
-/// All objects below the prefix, a page of them at a time.
-pub(crate) struct Walk<'a> {
+/// All objects below the prefix, in the store's order.
+pub(crate) struct InOrder<'a> {
     objects: &'a Objects,
     state: State,
 }
@@ -25,9 +25,9 @@ enum State {
     Over,
 }
 
-impl<'a> Walk<'a> {
-    pub(crate) fn new(objects: &'a Objects) -> Walk<'a> {
-        Walk { objects, state: State::New }
+impl<'a> InOrder<'a> {
+    pub(crate) fn new(objects: &'a Objects) -> InOrder<'a> {
+        InOrder { objects, state: State::New }
     }
 
     fn advance(&mut self) -> Result<Option<opendal::Entry>, Fault> {
@@ -39,7 +39,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-impl Iterator for Walk<'_> {
+impl Iterator for InOrder<'_> {
     type Item = Result<Entry, Fault>;
 
     fn next(&mut self) -> Option<Result<Entry, Fault>> {
@@ -110,7 +110,7 @@ fn lister(objects: &Objects, key: &str, recursive: bool) -> Result<Lister, Fault
 }
 
 /// `None` is the prefix itself.
-fn entry(found: &opendal::Entry, provider: Provider) -> Result<Option<Entry>, Fault> {
+pub(crate) fn entry(found: &opendal::Entry, provider: Provider) -> Result<Option<Entry>, Fault> {
     let path = found.path();
     let (key, is_directory) = match path.strip_suffix('/') {
         Some(directory) => (directory, true),
@@ -132,5 +132,5 @@ fn entry(found: &opendal::Entry, provider: Provider) -> Result<Option<Entry>, Fa
     Ok(Some(entry))
 }
 
-const UNCLEAN: &str = "a part of this name is empty, `.` or `..`, or it has a control character, U+FFFE, \
+pub(crate) const UNCLEAN: &str = "a part of this name is empty, `.` or `..`, or it has a control character, U+FFFE, \
      U+FFFF, or white space at an end, and Evener takes no such objects";

@@ -28,6 +28,7 @@ use crate::operator::{Client, Settings, client};
 use crate::pool::Pool;
 use crate::probe::Probe;
 use crate::retention::{LockCheck, Retention};
+use crate::walk::Walk;
 
 /// The objects of a bucket whose names begin with a prefix. Copies share their connections.
 ///
@@ -93,7 +94,12 @@ impl Objects {
     /// # Errors
     /// When the store can't tell.
     pub fn has_objects(&self) -> Result<bool, Fault> {
-        listing::Walk::new(self).next().transpose().map(|first| first.is_some())
+        self.in_order().next().transpose().map(|first| first.is_some())
+    }
+
+    /// Lists all objects in the store's order. [`Origin::walk`] is faster if there are many.
+    pub fn in_order(&self) -> impl Iterator<Item = Result<Entry, Fault>> + Send + '_ {
+        listing::InOrder::new(self)
     }
 
     /// Lists the objects directly below the prefix whose names begin with a text, and no others.
@@ -204,7 +210,7 @@ impl Origin for Objects {
     }
 
     fn walk(&self) -> Box<dyn Iterator<Item = Result<Entry, Fault>> + Send + '_> {
-        Box::new(listing::Walk::new(self))
+        Box::new(Walk::new(self))
     }
 
     fn list(&self, directory: &Name) -> Result<Vec<Entry>, Fault> {

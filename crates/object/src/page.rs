@@ -2,10 +2,11 @@
 //! panic.
 
 use crate::answer::holds;
-use std::collections::HashSet;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::collections::{HashMap, HashSet};
+use std::sync::Mutex;
 
 use bytes::Buf;
+use evener_core::IgnorePoison;
 use http::Uri;
 use opendal::{Buffer, Error, ErrorKind, Result};
 use reqwest::Url;
@@ -37,8 +38,8 @@ struct CommonPrefix {
 /// Checks pages of listings.
 #[derive(Default)]
 pub(crate) struct Pages {
-    /// The pages without an object since the last one with any.
-    empty: AtomicU32,
+    /// Of each prefix, the pages without an object since the last one with any.
+    empty: Mutex<HashMap<String, u32>>,
 }
 
 impl Pages {
@@ -78,20 +79,28 @@ impl Pages {
             return Some(NOT_ASKED);
         }
         let mut keys = HashSet::new();
-        if !page.contents.iter().all(|it| keys.insert(&it.key)) {
+        let mut below = HashSet::new();
+        if !page.contents.iter().all(|it| keys.insert(&it.key))
+            || !page.common_prefixes.iter().all(|it| below.insert(&it.prefix))
+        {
             return Some(TWICE);
         }
         let next = &page.next_continuation_token;
         let is_empty = page.contents.is_empty() && page.common_prefixes.is_empty();
         let goes_on = page.is_truncated.unwrap_or(!next.is_empty() || !is_empty);
-        let empty = match is_empty && goes_on {
-            true => self.empty.fetch_add(1, Ordering::Relaxed),
+        let mut empty = self.empty.lock().ignore_poison();
+        let number = match is_empty && goes_on {
+            true => {
+                let number = empty.entry(prefix.to_owned()).or_default();
+                *number += 1;
+                *number
+            }
             false => {
-                self.empty.store(0, Ordering::Relaxed);
+                empty.remove(prefix);
                 0
             }
         };
-        (goes_on && (next.is_empty() || next == token) || empty >= MOST_EMPTY).then_some(NO_NEXT)
+        (goes_on && (next.is_empty() || next == token) || number > MOST_EMPTY).then_some(NO_NEXT)
     }
 }
 

@@ -8,7 +8,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use common::proxy::{Act, Proxy, Request, at_first};
-use common::{Server, assert_same, name, objects, perform};
+use common::{Server, assert_same, bytes, name, objects, perform};
 use evener_object::{Access, Objects, Settings};
 use evener_place::{
     Fault, FileError, Memory, Metadata, NewObject, Operation, Origin, Report, Store,
@@ -141,6 +141,29 @@ fn what_was_stored_although_the_answer_was_lost_counts() {
         true if is_hit(it) => Act::LoseAnswer,
         _ => Act::Pass,
     });
+}
+
+#[test]
+fn the_version_is_told_although_the_answer_was_lost() {
+    let Some(server) = Server::s3() else { return };
+    let is_hit = at_first(2);
+    let proxy = Proxy::new(server.port, move |it| {
+        let makes_it = !it.is_probe() && (it.is_complete() || it.target.contains("/short"));
+        if makes_it && is_hit(it) && it.method != "HEAD" { Act::LoseAnswer } else { Act::Pass }
+    });
+    let (place, metadata) = (server.through(proxy.port, "x"), Metadata::default());
+    for (path, is_long) in [("short", false), ("long", true)] {
+        let name = name(path);
+        let mut object = NewObject::new(&name, &metadata);
+        object.longest = 9 << 20;
+        let mut draft = place.begin(&object).unwrap();
+        if is_long {
+            draft.write_at(&bytes(8 << 20), 0).unwrap();
+        }
+        let made = draft.publish(&[1]).unwrap();
+        let there = place.look(&name).unwrap().unwrap().version;
+        assert!(made.is_some() && made == there, "{path}: {made:?}, {there:?}");
+    }
 }
 
 #[test]

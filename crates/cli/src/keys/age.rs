@@ -226,7 +226,7 @@ fn is_object_of_age(stores: &Stores, address: &Address) -> Result<bool, Failure>
         Some((above, name)) => (stores.open_source(&above)?, Some(name)),
         None => {
             let objects = stores.open_source(address)?;
-            let entries = objects.walk().take(MOST_LOOKED_AT);
+            let entries = objects.in_order().take(MOST_LOOKED_AT);
             let name = entries.filter_map(|it| Some(it.ok()?.name)).find(is_named);
             (objects, name)
         }

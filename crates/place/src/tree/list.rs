@@ -134,6 +134,10 @@ pub fn list_place(
             }
         }
     }
+    if !origin.abilities().is_sorted() {
+        // As most stores order them.
+        names.sort_by(|a, b| a.path().as_os_str().cmp(b.path().as_os_str()));
+    }
     for (name, looked) in names.iter().zip(look_at_all(origin, &names, path, keys)) {
         match looked {
             Ok(listed) => listing.files.push(listed),
