@@ -1,8 +1,9 @@
 //! Leftovers of killed runs.
 
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use evener_place::Store;
+use evener_place::{Origin, Store};
 use evener_seal::Fault;
 use http::Method;
 use serde::{Deserialize, Serialize};
@@ -25,30 +26,42 @@ pub struct Leftovers {
 
 impl Objects {
     /// Aborts the uploads below the prefix whose newest part, or else whose beginning, is older than
-    /// `age` by the store's clock. Google's store and Azure drop such uploads themselves after a
-    /// week. Also removes probe objects of interrupted runs that are older; in Google's store and
-    /// Azure, this machine's clock decides.
+    /// `older_than` by the store's clock. Google's store and Azure drop such uploads themselves after
+    /// a week. Also removes the probe objects of interrupted runs that are older, at any depth, so
+    /// also below the prefixes of single trees; in Google's store and Azure, this machine's clock
+    /// decides. All objects below the prefix are listed for that.
+    ///
+    /// With an age of zero, it aborts and removes all of them at once, also those of runs that are
+    /// at work, whose uploads then fail.
     ///
     /// # Errors
     /// When the store refuses a request.
-    pub fn clean(&self, age: Duration, dry_run: bool) -> Result<Leftovers, Fault> {
+    pub fn clean(&self, older_than: Duration, dry_run: bool) -> Result<Leftovers, Fault> {
         let mut left = Leftovers::default();
         let now = match self.amazon() {
-            Some(amazon) => self.wait(self.clean_uploads(amazon, age, dry_run, &mut left))?,
+            Some(amazon) => {
+                self.wait(self.clean_uploads(amazon, older_than, dry_run, &mut left))?
+            }
             None => SystemTime::now(),
         };
-        let before = now.checked_sub(age);
-        for entry in self.beginning_with(".evener-")? {
-            if !is_probe(entry.name.path().to_str().unwrap_or_default()) {
-                continue;
-            }
-            if entry.metadata.modified >= before {
+        let before = now.checked_sub(older_than);
+        for entry in self.walk() {
+            let entry = match entry {
+                Ok(entry) if is_probe(entry.name.path()) => entry,
+                Ok(_) | Err(Fault::Entry { .. }) => continue,
+                Err(fault) => return Err(fault),
+            };
+            if !older_than.is_zero() && entry.metadata.modified >= before {
                 left.younger += 1;
                 continue;
             }
             left.probes += 1;
             if !dry_run {
-                self.remove(&entry.name)?;
+                match self.remove(&entry.name) {
+                    // Its own run has removed it meanwhile.
+                    Err(Fault::Missing(_)) => {}
+                    removed => removed?,
+                }
             }
         }
         Ok(left)
@@ -58,7 +71,7 @@ impl Objects {
     async fn clean_uploads(
         &self,
         amazon: &Amazon,
-        age: Duration,
+        older_than: Duration,
         dry_run: bool,
         left: &mut Leftovers,
     ) -> Result<SystemTime, Fault> {
@@ -74,13 +87,16 @@ impl Objects {
             }
             query.retain(|(name, value)| *name == "uploads" || !value.is_empty());
             let answer = amazon.ask(Method::GET, "", &query).await?;
-            let before = answer.time().checked_sub(age);
+            let before = answer.time().checked_sub(older_than);
             let page: Uploads = answer.parse()?;
             for upload in page.upload.iter().filter(|it| it.key.starts_with(&prefix)) {
-                let last = upload.last_sign_of_life(amazon, before).await?;
-                if last.is_none() || last >= before {
-                    left.younger += 1;
-                    continue;
+                // An answer's time has whole seconds, so it can't tell that nothing is younger.
+                if !older_than.is_zero() {
+                    let last = upload.last_sign_of_life(amazon, before).await?;
+                    if last.is_none() || last >= before {
+                        left.younger += 1;
+                        continue;
+                    }
                 }
                 left.uploads += 1;
                 if !dry_run {
@@ -100,8 +116,9 @@ impl Objects {
     }
 }
 
-/// Returns whether a name is that of a probe object.
-pub(crate) fn is_probe(name: &str) -> bool {
+/// Returns whether a path is that of a probe object, below whichever prefix.
+pub(crate) fn is_probe(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let middle = name.strip_prefix(".evener-").and_then(|rest| rest.strip_suffix(".part"));
     middle.is_some_and(|it| it.len() == 16 && it.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
@@ -173,9 +190,11 @@ mod tests {
 
     #[test]
     fn only_names_of_probes_are_theirs() {
-        assert!(is_probe(".evener-0123456789abcdef.part"));
+        for probe in [".evener-0123456789abcdef.part", "a/b/.evener-0123456789abcdef.part"] {
+            assert!(is_probe(Path::new(probe)), "{probe}");
+        }
         for other in ["evener-0123456789abcdef.part", ".evener-.part", ".evener-key-2.age.part"] {
-            assert!(!is_probe(other), "{other}");
+            assert!(!is_probe(Path::new(other)), "{other}");
         }
     }
 }

@@ -27,6 +27,7 @@ mod metadata;
 mod objects;
 mod operator;
 mod page;
+mod pager;
 mod pool;
 mod probe;
 mod profile;

@@ -1,6 +1,7 @@
 //! S3's object lock: nobody can delete or replace an object until a time.
 
 use std::future::ready;
+use std::path::Path;
 use std::sync::Mutex;
 use std::time::SystemTime;
 
@@ -101,8 +102,7 @@ fn begins_object<B>(request: &Request<B>) -> bool {
         Method::POST => query.is_some_and(|query| query.starts_with("uploads")),
         _ => false,
     };
-    let name = request.uri().path().rsplit('/').next();
-    begins && !name.is_some_and(is_probe)
+    begins && !is_probe(Path::new(request.uri().path()))
 }
 
 impl Objects {

@@ -15,16 +15,14 @@ use std::vec;
 use evener_place::Entry;
 use evener_seal::{Fault, Name};
 use futures_util::future::{Either, join, select};
-use futures_util::{FutureExt, TryStreamExt};
-use opendal::options::ListOptions;
-use opendal::{Lister, Operator};
+use opendal::Operator;
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use crate::address::{Provider, is_clean};
-use crate::fault::fault;
 use crate::listing::{UNCLEAN, entry};
 use crate::objects::Objects;
+use crate::pager::Listing;
 
 /// All objects below the prefix, in any order. Dropping it ends the listings.
 pub(crate) struct Walk<'a> {
@@ -280,59 +278,6 @@ impl Lists {
             direct.iter().filter(|it| subdirectory(directory, it.path()).is_some()).count();
         begun <= FEW || is_whole && number <= ENOUGH * self.shared.at_once
     }
-}
-
-/// One listing. A page is an answer of the store.
-struct Listing {
-    lister: Lister,
-    /// The first entry of the next page.
-    next: Option<opendal::Entry>,
-    is_over: bool,
-}
-
-impl Listing {
-    /// Lists a directory, with or without what is below its subdirectories, and waits for the first
-    /// page.
-    async fn begin(
-        operator: &Operator,
-        directory: &str,
-        recursive: bool,
-    ) -> Result<Listing, Fault> {
-        let options = ListOptions { recursive, ..ListOptions::default() };
-        let path = if directory.is_empty() { "/" } else { directory };
-        let lister = operator.lister_options(path, options).await.map_err(failed)?;
-        let mut listing = Listing { lister, next: None, is_over: false };
-        listing.advance().await?;
-        Ok(listing)
-    }
-
-    /// Waits for the next page.
-    async fn advance(&mut self) -> Result<(), Fault> {
-        if !self.is_over {
-            self.next = self.lister.try_next().await.map_err(failed)?;
-            self.is_over = self.next.is_none();
-        }
-        Ok(())
-    }
-
-    /// Takes the page that is there, and begins the request for the next one, which
-    /// [`Listing::advance`] goes on with.
-    fn page(&mut self) -> Result<Vec<opendal::Entry>, Fault> {
-        let mut page = Vec::from_iter(self.next.take());
-        while !self.is_over {
-            match self.lister.try_next().now_or_never() {
-                Some(Ok(Some(found))) => page.push(found),
-                Some(Ok(None)) => self.is_over = true,
-                Some(Err(error)) => return Err(failed(error)),
-                None => break,
-            }
-        }
-        Ok(page)
-    }
-}
-
-fn failed(error: opendal::Error) -> Fault {
-    fault(&error, &Name::root())
 }
 
 /// The path of a subdirectory in a listing of a directory, which also names that itself.
