@@ -100,12 +100,14 @@ pub use evener_place::{
     Agree, Base64, Contradiction, Control, Delete, Doubt, Effort, Existing, Failure, FileError,
     FileOutcome, Heads, KeyRing, Listed, Listener, Listing, MalformedGlob, MalformedPath,
     MalformedSuffix, Notice, Operation, OperationError, Progress, Protected, RandomAccess, Refusal,
-    RekeyOptions, Report, Retirement, RunSettings, SealedNames, SealedTree, Selection,
+    RekeyOptions, Report, Retirement, RunSettings, SealedNames, SealedTree, Selection, Settled,
     StreamOptions, StreamSource, StreamTarget, SystemError, Total, TransferOptions, TreeOptions,
     Update, WorkerEffort, list, list_place,
 };
 
-pub use evener_pipeline::{Courtesy, PolicyName, UnknownPolicy, claim_process};
+pub use evener_pipeline::{
+    Courtesy, EngineWork, PolicyName, Tally, UnknownPolicy, Waits, claim_process,
+};
 
 /// Places: where objects lie, and how to add one.
 pub mod place {

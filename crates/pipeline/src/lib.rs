@@ -30,6 +30,7 @@ pub mod scheduler;
 mod statistics;
 #[allow(unsafe_code)]
 mod sys;
+mod tally;
 mod throttle;
 mod worker;
 
@@ -46,4 +47,5 @@ pub use queue::Queue;
 pub use run::{Courtesy, Returned, RunOptions, Work, run, run_filled};
 pub use scheduler::{Counts, Waiting};
 pub use statistics::{RunStatistics, WorkerStatistics};
+pub use tally::{EngineWork, Tally, Waits};
 pub use worker::Worker;

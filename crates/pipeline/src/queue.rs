@@ -2,14 +2,14 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use evener_core::{EngineError, IgnorePoison, Kind, Recall};
 
 use crate::policy::{Performed, Policy, Seat};
 use crate::scheduler::{Call, Scheduler, Turn};
-use crate::{Load, Worker};
+use crate::{Load, Tally, Worker};
 
 /// A bounded queue between one feed and many workers: their view of it.
 pub struct Queue<'run, T> {
@@ -30,7 +30,8 @@ impl<T> Queue<'_, T> {
             scheduler = self.answer(scheduler);
             if !scheduler.is_stopped() && scheduler.waiting().tasks >= self.inner.capacity {
                 self.inner.feed_waits.store(true, Ordering::Relaxed);
-                scheduler = self.inner.left.wait(scheduler).ignore_poison();
+                let wait = || self.inner.left.wait(scheduler).ignore_poison();
+                scheduler = self.inner.tally.feed().during(wait);
                 self.inner.feed_waits.store(false, Ordering::Relaxed);
             }
         }
@@ -151,7 +152,10 @@ impl<T> Queue<'_, T> {
             match turn {
                 Turn::Leave => return None,
                 Turn::Work { measured, timed } => return Some(Claimed { measured, timed }),
-                Turn::Wait(at_most) => scheduler = self.inner.wait(scheduler, worker, at_most),
+                Turn::Wait(at_most) => {
+                    let wait = || self.inner.wait(scheduler, worker, at_most);
+                    scheduler = self.inner.tally.workers().during(wait);
+                }
             }
             turn = scheduler.turn(worker, None, claim, self.inner.now());
         }
@@ -228,6 +232,7 @@ pub(crate) struct Inner<T> {
     recalls: Vec<Recall>,
     /// The most recent worker failure. Written before that worker leaves.
     failure: Mutex<Option<EngineError>>,
+    tally: Arc<Tally>,
 }
 
 struct Parking {
@@ -260,6 +265,7 @@ impl<T> Inner<T> {
             parking: seats.iter().map(|_| Parking::of_unstarted()).collect(),
             recalls: seats.iter().map(|_| Recall::default()).collect(),
             failure: Mutex::default(),
+            tally: Arc::default(),
         }
     }
 
@@ -268,6 +274,11 @@ impl<T> Inner<T> {
         let load = self.load;
         self.scheduler.get_mut().ignore_poison().divide(split, load);
         self
+    }
+
+    /// Counts waits in `tally`.
+    pub(crate) fn counted_by(self, tally: Arc<Tally>) -> Inner<T> {
+        Inner { tally, ..self }
     }
 
     /// Puts all these tasks into the queue before the run begins, without a limit.
@@ -433,6 +444,7 @@ mod tests {
             queue.claim(0, None, &mut VecDeque::new(), Duration::ZERO);
         });
         assert_eq!(pushed.load(Ordering::SeqCst), 3);
+        assert_eq!((inner.tally.feed().number(), inner.tally.workers().number()), (1, 0));
     }
 
     #[test]

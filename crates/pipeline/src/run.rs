@@ -18,7 +18,7 @@ use crate::policy::{MakePolicy, Seat, Setting};
 use crate::pressure::Pressure;
 use crate::queue::Inner;
 use crate::throttle::Throttle;
-use crate::{Load, Queue, RunStatistics, Worker, WorkerStatistics};
+use crate::{Load, Queue, RunStatistics, Tally, Worker, WorkerStatistics};
 
 /// The work that a run does with each task.
 pub trait Work: Sync {
@@ -117,6 +117,8 @@ pub struct RunOptions {
     /// True if a module continues even though it takes more of the cores' time than it saves, as in
     /// the papers' experiments.
     pub ignores_burden: bool,
+    /// Counts the run's work while it goes on.
+    pub tally: Arc<Tally>,
 }
 
 /// How a run shares the cores with other programs.
@@ -152,6 +154,7 @@ impl RunOptions {
             courtesy: Courtesy::default(),
             ignores_pressure: false,
             ignores_burden: false,
+            tally: Arc::default(),
         }
     }
 }
@@ -217,6 +220,7 @@ impl<'run, W: Work> Run<'run, W> {
         let spared = (!options.ignores_burden).then_some(setting.cores);
         let inner =
             Inner::new(policy, &facts, options.capacity, W::load, spared).splitting(W::split);
+        let inner = inner.counted_by(options.tally.clone());
         let throttle =
             options.courtesy.most_cpu.map(|percent| Throttle::new(percent, setting.cores));
         let in_background = options.courtesy.in_background;
@@ -316,9 +320,14 @@ impl<'scope, W: Work> Crew<'scope, '_, W> {
             WorkerStatistics { engine, worker: number, ..WorkerStatistics::default() };
         statistics.retire(&cause);
         self.run.inner.has_failed(&cause);
+        self.count_failure(number);
         self.run.ended.lock().ignore_poison().push(Ended { statistics, failure: Some(cause) });
         let start = |worker| self.start(worker);
         Queue { inner: &self.run.inner, start: &start }.leave(number, &mut VecDeque::new());
+    }
+
+    fn count_failure(self, worker: usize) {
+        self.run.options.tally.engine(&self.run.seats[worker].description().name).failed();
     }
 
     /// Runs a worker until the run is over for it. `callers_cpu` is the CPU time that the thread used
@@ -330,6 +339,9 @@ impl<'scope, W: Work> Crew<'scope, '_, W> {
         let served = catch_unwind(AssertUnwindSafe(|| {
             let ended = self.run.work_as(number, callers_cpu, &mut tasks, &queue);
             ended.failure.iter().for_each(|cause| self.run.inner.has_failed(cause));
+            if ended.statistics.retired.is_some() && ended.failure.is_some() {
+                self.count_failure(number);
+            }
             self.run.ended.lock().ignore_poison().push(ended);
         }));
         queue.leave(number, &mut tasks);

@@ -40,7 +40,7 @@ mod unkept;
 
 pub use evener_seal::{
     Contradiction, Control, Fault, FileError, KeyRing, MalformedPath, Name, Operation, Progress,
-    Refusal, SystemError,
+    Refusal, Settled, SystemError,
 };
 
 pub use existing::{Agree, Delete, Existing, Update};

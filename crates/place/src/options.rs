@@ -224,6 +224,7 @@ impl RunSettings {
         let mut options = RunOptions::new(policy, cipher, direction, capacity);
         options.courtesy = self.courtesy;
         options.costs = self.costs.clone();
+        options.tally = self.control.tally().clone();
         options
     }
 }

@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use crate::{
     Control, Failure, FileError, FileOutcome, Listener, Notice, Refusal, Report, RunSettings,
+    Settled,
 };
 use evener_core::IgnorePoison;
 
@@ -89,14 +90,14 @@ impl<'a> Record<'a> {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.bytes_written.fetch_add(bytes_written, Ordering::Relaxed);
         self.settled.fetch_add(1, Ordering::Relaxed);
-        self.control.completed_file();
+        self.control.settled(Settled::Done);
     }
 
     /// Records that a file was already complete.
     pub(crate) fn skipped(&self, path: impl FnOnce() -> PathBuf, bytes: u64) {
         self.tell(path, FileOutcome::Skipped);
         self.files_skipped.fetch_add(1, Ordering::Relaxed);
-        self.settle();
+        self.settle(Settled::Skipped);
         self.control.done_bytes(bytes);
     }
 
@@ -104,7 +105,7 @@ impl<'a> Record<'a> {
     pub(crate) fn unchanged(&self, path: impl FnOnce() -> PathBuf, bytes: u64) {
         self.tell(path, FileOutcome::Unchanged);
         self.files_unchanged.fetch_add(1, Ordering::Relaxed);
-        self.settle();
+        self.settle(Settled::Unchanged);
         self.control.done_bytes(bytes);
     }
 
@@ -117,7 +118,7 @@ impl<'a> Record<'a> {
     pub(crate) fn changed_mode(&self, path: impl FnOnce() -> PathBuf, bytes: u64) {
         self.tell(path, FileOutcome::Updated);
         self.files_updated.fetch_add(1, Ordering::Relaxed);
-        self.settle();
+        self.settle(Settled::Mode);
         self.control.done_bytes(bytes);
     }
 
@@ -125,7 +126,7 @@ impl<'a> Record<'a> {
     /// be.
     pub(crate) fn linked(&self, path: impl FnOnce() -> PathBuf) {
         self.tell(path, FileOutcome::Linked);
-        self.settle();
+        self.settle(Settled::Linked);
     }
 
     /// Records that the output with this path, whose source is gone, was removed.
@@ -157,7 +158,7 @@ impl<'a> Record<'a> {
     /// not among those done. A file left undone by an interruption has not failed.
     pub(crate) fn failed_file(&self, path: &Path, error: FileError) {
         if error != FileError::Interrupted {
-            self.settle();
+            self.settle(Settled::Failed);
         }
         self.failed(path, error);
     }
@@ -184,7 +185,7 @@ impl<'a> Record<'a> {
     /// As [`Record::left_out`], for a file that was fed.
     pub(crate) fn left_out_file(&self, path: &Path, reason: impl Into<String>) {
         self.left_out(path, reason);
-        self.settle();
+        self.settle(Settled::LeftOut);
     }
 
     /// Records a notice about an entry (given by its path below the root).
@@ -203,6 +204,7 @@ impl<'a> Record<'a> {
         if error == FileError::Interrupted {
             self.interrupted.store(true, Ordering::Relaxed);
         } else {
+            self.control.failed();
             self.lists().failures.push(Failure { path, error });
         }
     }
@@ -239,9 +241,9 @@ impl<'a> Record<'a> {
         report.notices = lists.notices;
     }
 
-    fn settle(&self) {
+    fn settle(&self, why: Settled) {
         self.settled.fetch_add(1, Ordering::Relaxed);
-        self.control.done_files(1);
+        self.control.settled(why);
     }
 
     fn tell(&self, path: impl FnOnce() -> PathBuf, outcome: FileOutcome) {

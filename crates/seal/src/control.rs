@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use evener_core::IgnorePoison;
-use evener_pipeline::Recall;
+use evener_pipeline::{Recall, Tally};
 
 /// Counts an operation's progress and carries the request to stop it.
 ///
@@ -24,9 +24,10 @@ pub struct Control {
     recall: Recall,
     found_files: AtomicU64,
     found_bytes: AtomicU64,
-    done_files: AtomicU64,
-    completed_files: AtomicU64,
+    settled: [AtomicU64; Settled::ALL.len()],
+    failures: AtomicU64,
     done_bytes: AtomicU64,
+    tally: Arc<Tally>,
     processed: Mutex<BTreeMap<String, u64>>,
     temporaries: Arc<AtomicUsize>,
     asks: AtomicBool,
@@ -47,6 +48,52 @@ pub struct Progress {
     pub completed_files: u64,
     /// Source bytes read so far.
     pub done_bytes: u64,
+}
+
+/// Why a file needs no more work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Settled {
+    /// It was processed.
+    Done,
+    /// Its output was complete already.
+    Skipped,
+    /// Its output needed no update.
+    Unchanged,
+    /// Of its output, only the mode was changed.
+    Mode,
+    /// It is another name of a file, and was made as a hard link.
+    Linked,
+    /// It was left out on purpose.
+    LeftOut,
+    /// It could not be processed.
+    Failed,
+}
+
+impl Settled {
+    /// All of them.
+    pub const ALL: [Settled; 7] = [
+        Settled::Done,
+        Settled::Skipped,
+        Settled::Unchanged,
+        Settled::Mode,
+        Settled::Linked,
+        Settled::LeftOut,
+        Settled::Failed,
+    ];
+
+    /// A word for programs, such as `left_out`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Settled::Done => "done",
+            Settled::Skipped => "skipped",
+            Settled::Unchanged => "unchanged",
+            Settled::Mode => "mode",
+            Settled::Linked => "linked",
+            Settled::LeftOut => "left_out",
+            Settled::Failed => "failed",
+        }
+    }
 }
 
 impl Control {
@@ -101,10 +148,25 @@ impl Control {
         Progress {
             found_files: self.found_files.load(Ordering::Relaxed),
             found_bytes: self.found_bytes.load(Ordering::Relaxed),
-            done_files: self.done_files.load(Ordering::Relaxed),
-            completed_files: self.completed_files.load(Ordering::Relaxed),
+            done_files: Settled::ALL.into_iter().map(|why| self.files(why)).sum(),
+            completed_files: self.files(Settled::Done),
             done_bytes: self.done_bytes.load(Ordering::Relaxed),
         }
+    }
+
+    /// The files that need no more work, for this reason.
+    pub fn files(&self, why: Settled) -> u64 {
+        self.settled[why as usize].load(Ordering::Relaxed)
+    }
+
+    /// The failures so far: of files, directories, links and the outputs around them.
+    pub fn failures(&self) -> u64 {
+        self.failures.load(Ordering::Relaxed)
+    }
+
+    /// The work of engines, and the waits for them and for the source.
+    pub fn tally(&self) -> &Arc<Tally> {
+        &self.tally
     }
 
     /// Asks for the total of an operation whose source has a list of what it holds: a sealed tree.
@@ -143,17 +205,16 @@ impl Control {
         self.found_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Counts files that need no more work.
+    /// Counts a file that needs no more work.
     #[doc(hidden)]
-    pub fn done_files(&self, files: u64) {
-        self.done_files.fetch_add(files, Ordering::Relaxed);
+    pub fn settled(&self, why: Settled) {
+        self.settled[why as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a file that was processed.
+    /// Counts a failure that the report will list.
     #[doc(hidden)]
-    pub fn completed_file(&self) {
-        self.completed_files.fetch_add(1, Ordering::Relaxed);
-        self.done_files(1);
+    pub fn failed(&self) {
+        self.failures.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts bytes that were processed.

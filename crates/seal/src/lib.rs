@@ -29,7 +29,7 @@ mod writing;
 pub use evener_keys::KeyRing;
 
 pub use compare::compare;
-pub use control::{Control, Progress};
+pub use control::{Control, Progress, Settled};
 pub use error::{FileError, IntoSystemError, SystemError};
 pub use fault::Fault;
 pub use name::{LEADS_OUT, MalformedPath, NAMES_ROOT, Name, path_below_root};

@@ -1,5 +1,6 @@
 //! A worker's engine with its open sessions.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use evener_core::{Cipher, Direction, Engine, EngineError, Job, Parcel, Session, SessionRequest};
@@ -10,6 +11,7 @@ use crate::hidden::{Hidden, Meter};
 use crate::policy::{Performed, Processed};
 use crate::pressure::{Pressure, Way};
 use crate::queue::Claimed;
+use crate::tally::{EngineTally, Tally};
 use crate::throttle::Throttle;
 
 /// A worker's engine with its open sessions and its statistics.
@@ -32,6 +34,8 @@ pub struct Worker<'e> {
     /// The CPU time of its module that no worker's clock shows, if it is known.
     hidden: Option<Hidden<'e>>,
     statistics: WorkerStatistics,
+    /// Its engine's counts for other threads.
+    tally: Option<Arc<EngineTally>>,
 }
 
 struct OpenSession {
@@ -61,7 +65,14 @@ impl<'e> Worker<'e> {
             way: None,
             hidden: None,
             statistics,
+            tally: None,
         }
+    }
+
+    /// Counts its work in `tally` too.
+    pub(super) fn counted_by(self, tally: &Tally) -> Worker<'e> {
+        let tally = tally.engine(&self.engine.description().name);
+        Worker { tally: Some(tally), ..self }
     }
 
     /// Lets the worker wait before each batch while the run has used too much CPU time.
@@ -155,6 +166,7 @@ impl<'e> Worker<'e> {
         let (jobs, bytes) = (jobs as u64, bytes as u64);
         self.statistics.jobs += jobs;
         self.statistics.bytes += bytes;
+        self.tally.iter().for_each(|tally| tally.did(jobs, bytes));
         if let Some((wall, cpu)) = begun {
             let cpu = self.cpu_time().saturating_sub(cpu);
             let sum = self.processed.get_or_insert_default();

@@ -48,6 +48,7 @@ impl<W: Work> Run<'_, W> {
         }
         let _counted = self.meter.as_ref().and_then(Meter::count);
         let mut worker = Worker::new(engine, number)
+            .counted_by(&self.options.tally)
             .throttled(self.throttle.as_ref(), self.meter.as_ref())
             .giving_way(self.pressure.as_ref());
         let is_module = engine.description().kind == Kind::Module;

@@ -23,7 +23,7 @@ use self::store::InPlace;
 use crate::place::{Blob, Entry, Kind, Local, NewObject, Origin, Store, transfer};
 use crate::{
     Control, Failure, Fault, FileError, FileOutcome, KeyRing, Name, Operation, OperationError,
-    Protected, Refusal, Report, RunSettings, SealedNames, TransferOptions, TreeOptions,
+    Protected, Refusal, Report, RunSettings, SealedNames, Settled, TransferOptions, TreeOptions,
     contradictions,
 };
 
@@ -164,7 +164,7 @@ pub fn replace_head(
         blob.check()?;
         draft.publish(&[])?;
         place.store().sync()?;
-        control.completed_file();
+        control.settled(Settled::Done);
         Ok(length)
     };
     replace().map_err(|error| Failure { path: path.to_owned(), error })

@@ -38,7 +38,7 @@ use crate::output::Outputs;
 use crate::seats::Accounts;
 use crate::{
     Failure, FileError, FileOutcome, KeyRing, Notice, Operation, OperationError, Refusal, Report,
-    RunSettings, StreamOptions, contradictions, seats,
+    RunSettings, Settled, StreamOptions, contradictions, seats,
 };
 use evener_seal::{SegmentError, bytes_to_prepare, opens};
 
@@ -195,7 +195,7 @@ pub(crate) fn perform(
     report.add_doubts(engines.into_iter().map(|engine| (engine, name.clone())));
     match result {
         Ok(()) => {
-            run.control.completed_file();
+            run.control.settled(Settled::Done);
             if let Some(listener) = &run.listener {
                 listener(&name, FileOutcome::Done);
             }
@@ -204,7 +204,8 @@ pub(crate) fn perform(
         Err(error @ FileError::Memory { .. }) => return Err(fail(error)),
         Err(FileError::Interrupted) => {}
         Err(error) => {
-            run.control.done_files(1);
+            run.control.settled(Settled::Failed);
+            run.control.failed();
             report.failures.push(fail(error));
         }
     }

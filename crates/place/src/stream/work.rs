@@ -164,7 +164,7 @@ impl<'a> StreamWork<'a> {
                 return Ok(Some(buffers));
             }
             queue.hold_feed();
-            self.pool.wait();
+            self.control.tally().feed().during(|| self.pool.wait());
         }
         Ok(None)
     }
