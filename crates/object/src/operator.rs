@@ -16,6 +16,7 @@ use crate::fault::text;
 use crate::profile::Profile;
 use crate::retention::{Locking, Retention};
 use crate::server::{EMULATOR, account, of_account, resolved};
+use crate::traffic::Traffic;
 use crate::transport::Patient;
 
 /// How a store is reached.
@@ -43,6 +44,8 @@ pub struct Settings {
     pub stall: Duration,
     /// Called at most once for a place, when the store does not answer and the request is repeated.
     pub on_silence: Option<fn(&Address)>,
+    /// Counts the requests. Places with copies of it add to the same counts.
+    pub traffic: Traffic,
 }
 
 impl Default for Settings {
@@ -57,6 +60,7 @@ impl Default for Settings {
             bandwidth: None,
             stall: Duration::from_secs(20),
             on_silence: None,
+            traffic: Traffic::default(),
         }
     }
 }

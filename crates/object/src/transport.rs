@@ -21,6 +21,7 @@ use crate::answer;
 use crate::host::Host;
 use crate::operator::Settings;
 use crate::page::Pages;
+use crate::traffic::{RequestFailure, Traffic};
 use crate::unanswered::{Kind, Unanswered};
 use crate::wire::Wire;
 
@@ -32,6 +33,7 @@ pub(crate) struct Patient {
     hosts: Mutex<HashMap<String, Arc<Host>>>,
     silence: Arc<Silence>,
     pages: Pages,
+    traffic: Traffic,
 }
 
 tokio::task_local! {
@@ -50,7 +52,8 @@ impl Patient {
         let wire = Wire::new(requests, stall, settings.bandwidth.clone())?;
         let silence = Arc::new(Silence { listener, has_told: AtomicBool::new(false) });
         let (hosts, pages) = (Mutex::default(), Pages::default());
-        Ok(Patient { wire, requests, stall, hosts, silence, pages })
+        let traffic = settings.traffic.clone();
+        Ok(Patient { wire, requests, stall, hosts, silence, pages, traffic })
     }
 
     fn host(&self, uri: &Uri) -> Arc<Host> {
@@ -68,7 +71,7 @@ impl Patient {
         let place = host.window.enter().await;
         let answer = match is_read {
             true => self.race(host, request).await,
-            false => self.wire.send(request).await,
+            false => self.send(request).await,
         };
         let (parts, body) = answer?.into_parts();
         host.answered();
@@ -78,10 +81,13 @@ impl Patient {
         }
         if is_read && parts.status.is_success() {
             answer::check_range(range.as_ref(), &parts)?;
-            let silence = self.silence.clone();
+            let (silence, traffic) = (self.silence.clone(), self.traffic.clone());
             let watch = move |bytes: &Result<Buffer>| match bytes {
                 Ok(_) => place.stay(),
-                Err(error) => silence.tell_if_caused(error),
+                Err(error) => {
+                    silence.tell_if_caused(error);
+                    traffic.count_failed(RequestFailure::of_error(error));
+                }
             };
             let body = body.map_inner(|bytes| Box::new(bytes.inspect(watch)));
             return Ok(Response::from_parts(parts, body));
@@ -101,17 +107,22 @@ impl Patient {
         Ok(Response::from_parts(parts, body))
     }
 
+    async fn send(&self, request: Request<Buffer>) -> Result<Response<HttpBody>> {
+        self.traffic.count_sent();
+        self.wire.send(request).await
+    }
+
     /// Sends a read, and a second one if the first is slower than most of the latest reads.
     async fn race(&self, host: &Host, request: Request<Buffer>) -> Result<Response<HttpBody>> {
         let begun = Instant::now();
-        let mut first = pin!(self.wire.send(copy(&request)));
+        let mut first = pin!(self.send(copy(&request)));
         let slow = host.reads.slow().filter(|_| host.window.is_whole());
         let answer = match timeout(slow.unwrap_or(Duration::MAX), &mut first).await {
             Ok(answer) => answer,
             Err(_) => match select(first, pin!(host.window.enter())).await {
                 Either::Left((answer, _)) => answer,
                 Either::Right((_place, first)) => {
-                    let second = pin!(self.wire.send(request));
+                    let second = pin!(self.send(request));
                     select_ok([first, second]).await.map(|(answer, _)| answer)
                 }
             },
@@ -151,7 +162,7 @@ impl HttpTransport for Patient {
     async fn fetch(&self, request: Request<Buffer>) -> Result<Response<HttpBody>> {
         let (host, begun) = (self.host(request.uri()), Instant::now());
         if INSISTS.try_get().is_err() {
-            host.check(self.stall)?;
+            host.check(self.stall).inspect_err(|_| self.traffic.count_decision(false))?;
         }
         if asks_for_credentials(&request) {
             let answer = timeout(FOR_CREDENTIALS, self.attempt(&host, request)).await;
@@ -163,11 +174,16 @@ impl HttpTransport for Patient {
             let answer = self.attempt(&host, copy(&request)).await;
             let pause = match &answer {
                 Ok(answer) if is_passing(answer.status()) => {
+                    self.traffic.count_failed(RequestFailure::of_status(answer.status()));
                     patience.after_refusal(answer.headers())
                 }
                 Ok(_) => return answer,
-                Err(error) => patience.after(error, host.has_answered()),
+                Err(error) => {
+                    self.traffic.count_failed(RequestFailure::of_error(error));
+                    patience.after(error, host.has_answered())
+                }
             };
+            self.traffic.count_decision(pause.is_some());
             if let Err(error) = &answer {
                 match pause {
                     Some(_) => self.silence.tell_if_caused(error),

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use common::proxy::{Act, Proxy, Request, at_first};
 use common::{Server, assert_same, bytes, name, objects, perform};
-use evener_object::{Access, Address, Objects, Settings};
+use evener_object::{Access, Address, Objects, RequestFailure, Settings};
 use evener_place::{Fault, Memory, Operation, Report, Store, TransferOptions};
 
 fn settings(endpoint: &str) -> Settings {
@@ -51,6 +51,9 @@ fn silence_is_told_once_and_ends() {
     assert_eq!((proxy.requests(), TOLD.load(Ordering::SeqCst)), (3, 1));
     assert_eq!(reason(&place), "the store does not answer");
     assert_eq!(TOLD.load(Ordering::SeqCst), 1);
+    let Settings { traffic, .. } = &settings;
+    assert_eq!((traffic.sent(), traffic.repeated(), traffic.given_up()), (3, 2, 2));
+    assert_eq!(traffic.failed(RequestFailure::Timeout), 3);
 }
 
 /// Everything arrives although one request of each kind gets no answer.
