@@ -14,6 +14,7 @@ mod ends;
 mod help;
 mod hints;
 mod keys;
+mod metrics;
 #[cfg(not(feature = "object-stores"))]
 mod objects;
 mod options;
@@ -21,6 +22,7 @@ mod parent;
 mod plain;
 mod plan;
 mod progress;
+mod prometheus;
 mod route;
 mod run;
 mod sealed;

@@ -12,7 +12,7 @@ use evener::place::{Abilities, Blob, Draft, Entry, Fault, Name, NewObject, Origi
 pub(crate) struct Address(Never);
 
 /// Of it there is no value.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Never {}
 
 impl Address {
@@ -56,6 +56,41 @@ pub(crate) struct Settings {
     pub(crate) requests: usize,
     pub(crate) bandwidth: Option<Bandwidth>,
     pub(crate) on_silence: Option<fn(&Address)>,
+    pub(crate) traffic: Traffic,
+}
+
+/// Counts no requests, since none are made.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Traffic;
+
+impl Traffic {
+    pub(crate) fn sent(&self) -> u64 {
+        0
+    }
+
+    pub(crate) fn repeated(&self) -> u64 {
+        0
+    }
+
+    pub(crate) fn given_up(&self) -> u64 {
+        0
+    }
+
+    pub(crate) fn failed(&self, why: RequestFailure) -> u64 {
+        match why.0 {}
+    }
+}
+
+/// Of it there is no value.
+#[derive(Clone, Copy)]
+pub(crate) struct RequestFailure(Never);
+
+impl RequestFailure {
+    pub(crate) const ALL: [RequestFailure; 0] = [];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self.0 {}
+    }
 }
 
 #[derive(Clone)]

@@ -22,6 +22,7 @@ use crate::hints;
 use crate::keys::{
     AgeRewrapping, KeyPlace, Keyholder, LastSteps, Wrapping, is_of_age, new_head, rewrap,
 };
+use crate::metrics::Metrics;
 use crate::objects::{Address, Objects};
 use crate::options::{Format, OpeningKeys};
 use crate::progress::with_bar;
@@ -118,6 +119,8 @@ pub(crate) fn of_other_names(path: &Path) -> Option<String> {
 /// Other recipients, and what opens the keys so far.
 pub(crate) struct Rewrapping<'r> {
     pub(crate) stores: &'r Stores,
+    /// Counts the files that get a new beginning.
+    pub(crate) metrics: &'r Metrics,
     pub(crate) wrapping: Wrapping,
     pub(crate) trusts_unopened: bool,
     pub(crate) keyholder: &'r Keyholder<'r>,
@@ -154,6 +157,7 @@ impl Rewrapping<'_> {
     fn replace(&self, path: &Path, old: &[u8], new: &[u8]) -> Result<(), Failure> {
         let told = of_other_names(path);
         let control = Arc::new(Control::default());
+        self.metrics.watch(&control);
         with_bar(&control, self.has_bar, || replace_head(path, old, new, &control))?;
         told.iter().for_each(|told| (self.notice)(path, told));
         Ok(())

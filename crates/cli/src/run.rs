@@ -18,6 +18,7 @@ use crate::document::{print_failure, print_json};
 use crate::ends::{Ends, Place};
 use crate::hints::Given;
 use crate::keys::WrittenKey;
+use crate::metrics::Metrics;
 use crate::options::Telling;
 use crate::plan::Plan;
 use crate::progress::Progress;
@@ -38,7 +39,12 @@ pub(crate) fn run(
     // This must come before any module is loaded.
     streams::keep_output();
     say_farewell(operation, telling, signals);
-    let result = plan().and_then(|plan| carry_out(plan, telling, signals));
+    let result = Metrics::open(&telling.metrics, telling.quiet).and_then(|metrics| {
+        let plan = plan()?;
+        metrics.watch(&plan.control);
+        metrics.watch_stores(&plan.stores);
+        carry_out(plan, telling, signals)
+    });
     if let Err(trouble) = &result
         && telling.json
         && !matches!(trouble, Trouble::Output(_))

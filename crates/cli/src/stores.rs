@@ -13,7 +13,7 @@ use evener::{Evener, Failure, FileError, Operation, OperationError, Report, is_w
 use evener_core::IgnorePoison;
 
 use crate::ends::{Ends, Place, directory_of};
-use crate::objects::{Address, Objects, Settings};
+use crate::objects::{Address, Objects, Settings, Traffic};
 use crate::options::{StoreOptions, Writing};
 use crate::progress::clear_bar;
 use crate::route::Route;
@@ -41,6 +41,11 @@ impl Stores {
         let mut settings = options.settings();
         settings.on_silence = Some(tell_of_silence);
         Stores { settings, ..Stores::default() }
+    }
+
+    /// The counts of the requests that are made.
+    pub(crate) fn traffic(&self) -> Traffic {
+        self.settings.traffic.clone()
     }
 
     /// The address that was typed; `None` for a path.

@@ -1,6 +1,7 @@
 //! Errors of the program, and its exit status.
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -73,6 +74,12 @@ pub(crate) enum Trouble {
     Calibration(io::Error),
     #[error("can't have PINs tried again: {}", shown_error(.0))]
     Pins(io::Error),
+    #[error(
+        "can't serve metrics at {address}: {}; give --metrics another address, or port 0 for one \
+         that is free",
+        shown_error(cause)
+    )]
+    Metrics { address: SocketAddr, cause: io::Error },
     #[error("can't handle signals: {0}")]
     Signals(io::Error),
     #[error(

@@ -86,7 +86,7 @@ struct Extent {
 
 impl Cat {
     pub(crate) fn perform(mut self, signals: &Signals) -> Result<Ending, Trouble> {
-        let telling = Telling { json: false, quiet: true, verbose: false, json_progress: None };
+        let telling = Telling { quiet: true, ..Telling::default() };
         let stores = Stores::new(&self.stores);
         let address = Stores::address(&self.paths[0])?;
         if find(&stores, &self.paths[0], &mut self.generations.trust)? {

@@ -10,8 +10,9 @@ use evener::sealed_trees::{CleanOptions, Cleaned};
 use serde::Serialize;
 
 use crate::document::with_failures;
+use crate::metrics::Metrics;
 use crate::objects::{Address, Leftovers};
-use crate::options::{Output, Signing, TreeOptions, values};
+use crate::options::{MetricsOptions, Output, Signing, TreeOptions, values};
 use crate::sealed::{Tree, find};
 use crate::signals::Signals;
 use crate::stores::{Stores, at};
@@ -55,6 +56,8 @@ pub(crate) struct Clean {
     dry_run: bool,
     #[command(flatten)]
     pub(crate) output: Output,
+    #[command(flatten)]
+    metrics: MetricsOptions,
     /// Sealed tree, or a plain tree in an object store
     #[arg(value_name = "TREE")]
     path: PathBuf,
@@ -62,7 +65,9 @@ pub(crate) struct Clean {
 
 impl Clean {
     pub(crate) fn perform(self, signals: &Signals) -> Result<Ending, Trouble> {
+        let metrics = Metrics::open(&self.metrics, self.output.quiet)?;
         let stores = Stores::new(&self.tree.stores);
+        metrics.watch_stores(&stores);
         let address = Stores::address(self.path.as_os_str())?;
         if let Some(address) = &address
             && !find(&stores, self.path.as_os_str(), &mut self.tree.trust.clone())?
@@ -72,8 +77,9 @@ impl Clean {
             let document = Document { cleaned: None, leftovers: Some(&leftovers) };
             return tell(&self.output, &document, &[line(&leftovers, self.dry_run)]);
         }
-        let Clean { tree, signing, keep, keep_within, abandon, dry_run, output, path } = self;
+        let Clean { tree, signing, keep, keep_within, abandon, dry_run, output, path, .. } = self;
         let mut tree = Tree::find(&path, tree, output.quiet, signals)?;
+        metrics.watch_stores(tree.stores());
         tree.sealed.signer = signing.signer(signals)?;
         let usual = if keep_within.is_some() { 1 } else { u64::MAX };
         let clean = CleanOptions {

@@ -164,7 +164,8 @@ impl Rekey {
             _ => None,
         };
         let rekeying = Rekeying { old, heads, protected, dry_run: self.dry_run, last, objects };
-        Ok(Plan { fresh_key, said, is_dry_run: self.dry_run, ..plan.of_rekeying(rekeying) })
+        let (stores, is_dry_run) = (stores.clone(), self.dry_run);
+        Ok(Plan { fresh_key, said, stores, is_dry_run, ..plan.of_rekeying(rekeying) })
     }
 }
 

@@ -10,8 +10,10 @@ use crate::document::with_failures;
 use crate::ends::{Ends, Place};
 use crate::hints::{self, Given};
 use crate::keys::{Keyholder, Wrapping, recipients_wrap, wrapping};
+use crate::metrics::Metrics;
 use crate::options::{
-    Exposure, OpeningKeys, Output, PassphraseOptions, Recipients, Telling, TreeOptions,
+    Exposure, MetricsOptions, OpeningKeys, Output, PassphraseOptions, Recipients, Telling,
+    TreeOptions,
 };
 use crate::plain::Rewrapping;
 use crate::sealed::{Tree, find};
@@ -45,6 +47,8 @@ pub(crate) struct Rewrap {
     trust_unopened: bool,
     #[command(flatten)]
     pub(crate) output: Output,
+    #[command(flatten)]
+    metrics: MetricsOptions,
     /// Encrypted tree or file, or `-`
     #[arg(value_name = "PATH")]
     path: PathBuf,
@@ -52,12 +56,15 @@ pub(crate) struct Rewrap {
 
 impl Rewrap {
     pub(crate) fn perform(mut self, signals: &Signals) -> Result<Ending, Trouble> {
+        let metrics = Metrics::open(&self.metrics, self.output.quiet)?;
         let stores = Stores::new(&self.tree.stores);
+        metrics.watch_stores(&stores);
         if !find(&stores, self.path.as_os_str(), &mut self.tree.trust)? {
-            return self.perform_plain(&stores, signals);
+            return self.perform_plain(&stores, &metrics, signals);
         }
         let (wrap, audience) = recipients_wrap(&self.recipients, self.tree.exposure(), signals)?;
         let mut tree = Tree::find(&self.path, self.tree, self.output.quiet, signals)?;
+        metrics.watch_stores(tree.stores());
         tree.sealed.audience = Some(audience);
         let done =
             tree.evener.rewrap_tree(&tree.place()?, &wrap, self.trust_unopened, &tree.sealed)?;
@@ -72,7 +79,12 @@ impl Rewrap {
         }
     }
 
-    fn perform_plain(self, stores: &Stores, signals: &Signals) -> Result<Ending, Trouble> {
+    fn perform_plain(
+        self,
+        stores: &Stores,
+        metrics: &Metrics,
+        signals: &Signals,
+    ) -> Result<Ending, Trouble> {
         let (keys, trust) = self.tree.split();
         trust.refuse(" is for sealed trees, and this is none")?;
         if keys.name_a_key() {
@@ -109,7 +121,7 @@ impl Rewrap {
         let (keyholder, notice) = (&keyholder, &notice);
         let has_bar = !is_quiet && !telling.json;
         let rewrapping =
-            Rewrapping { stores, wrapping, trusts_unopened, keyholder, has_bar, notice };
+            Rewrapping { stores, metrics, wrapping, trusts_unopened, keyholder, has_bar, notice };
         if ends.source == Place::Pipe {
             ends.refuse_terminal()?;
             rewrapping.copy()?;

@@ -31,7 +31,7 @@ const OF_FILES: [(&str, &[&[&str]]); 4] = [
             WRITING,
             WORKING,
             SEALING_TREES,
-            &["quick", "sample", "verbose", "json-progress", "follow-symlinks"],
+            &["quick", "sample", "verbose", "json-progress", "metrics", "follow-symlinks"],
         ],
     ),
 ];

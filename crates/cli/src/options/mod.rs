@@ -6,6 +6,7 @@ mod engines;
 mod files;
 mod jobs;
 mod keys;
+mod metrics;
 mod sealed;
 mod stores;
 mod telling;
@@ -19,6 +20,7 @@ pub(crate) use jobs::JobKeys;
 pub(crate) use keys::{
     Exposure, Identities, OpeningKeys, OpensslOptions, PassphraseOptions, Recipients, SealingKeys,
 };
+pub(crate) use metrics::MetricsOptions;
 pub(crate) use sealed::{Generations, Sealing, Signing, TrustOptions, refuse_first};
 pub(crate) use stores::StoreOptions;
 pub(crate) use telling::Telling;

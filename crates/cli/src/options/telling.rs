@@ -4,6 +4,8 @@ use std::ffi::OsString;
 
 use clap::Args;
 
+use super::MetricsOptions;
+
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Telling {
     /// Print a report as one JSON document on standard output
@@ -27,4 +29,6 @@ pub(crate) struct Telling {
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true,
         default_missing_value = "", help_heading = "Messages")]
     pub(crate) json_progress: Option<OsString>,
+    #[command(flatten)]
+    pub(crate) metrics: MetricsOptions,
 }

@@ -78,6 +78,11 @@ impl Tree {
         self.stores.place(&self.path, &self.evener)
     }
 
+    /// Opens the tree's object store, if it is in one.
+    pub(crate) fn stores(&self) -> &Stores {
+        &self.stores
+    }
+
     /// If new files are locked, also locks those that the newest generation needs, all roots and
     /// all wrapped keys. If this `opens` no generation, it locks the marker, roots and keys alone.
     ///

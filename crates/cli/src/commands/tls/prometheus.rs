@@ -1,81 +1,91 @@
-//! The text format of Prometheus.
+//! The counters as metrics of Prometheus.
+
+use std::fmt;
 
 use super::counters::Total;
+use crate::prometheus::Type::{Counter, Gauge};
+use crate::prometheus::collector::Collector;
+use crate::prometheus::{self, Encoder, Type, add};
 
 /// All metrics, with a sample for each program.
-pub(super) fn text(totals: &[Total]) -> String {
-    let mut text = String::new();
-    for (name, kind, help, samples) in METRICS {
-        text += &format!("# HELP evener_tls_{name} {help}\n# TYPE evener_tls_{name} {kind}\n");
-        for total in totals {
-            let program = escaped(&total.program);
-            for (label, value) in *samples {
-                if let Some(value) = value(total) {
-                    text += &format!("evener_tls_{name}{{program=\"{program}\"{label}}} {value}\n");
-                }
-            }
-        }
-    }
-    text
+pub(super) fn text(totals: Vec<Total>) -> String {
+    prometheus::text("evener_tls", Totals(totals))
 }
 
-/// A label's value.
-fn escaped(name: &str) -> String {
-    name.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+#[derive(Debug)]
+struct Totals(Vec<Total>);
+
+impl Collector for Totals {
+    fn encode(&self, mut encoder: Encoder<'_>) -> fmt::Result {
+        for (name, kind, help, samples) in METRICS {
+            let samples = self.0.iter().flat_map(|total| {
+                samples.iter().filter_map(move |(label, value)| {
+                    let program = ("program", &*total.program);
+                    Some(([program].into_iter().chain(*label).collect(), value(total)?))
+                })
+            });
+            add(&mut encoder, (name, *kind, help), samples)?;
+        }
+        Ok(())
+    }
 }
 
 /// A name, its type, its meaning, and its samples: a further label with the value.
-type Metric = (&'static str, &'static str, &'static str, &'static [(&'static str, Value)]);
+type Metric = (&'static str, Type, &'static str, &'static [(Label, Value)]);
+type Label = Option<(&'static str, &'static str)>;
 type Value = fn(&Total) -> Option<u64>;
+
+const ENCRYPTED: Label = Some(("direction", "encrypted"));
+const DECRYPTED: Label = Some(("direction", "decrypted"));
 
 const METRICS: &[Metric] = &[
     (
-        "records_total",
-        "counter",
+        "records",
+        Counter,
         "Records that Evener encrypted or decrypted.",
         &[
-            (",direction=\"encrypted\"", |total| Some(total.work.encrypted_records)),
-            (",direction=\"decrypted\"", |total| Some(total.work.decrypted_records)),
+            (ENCRYPTED, |total| Some(total.work.encrypted_records)),
+            (DECRYPTED, |total| Some(total.work.decrypted_records)),
         ],
     ),
     (
-        "bytes_total",
-        "counter",
+        "bytes",
+        Counter,
         "Bytes of their text.",
         &[
-            (",direction=\"encrypted\"", |total| Some(total.work.encrypted_bytes)),
-            (",direction=\"decrypted\"", |total| Some(total.work.decrypted_bytes)),
+            (ENCRYPTED, |total| Some(total.work.encrypted_bytes)),
+            (DECRYPTED, |total| Some(total.work.decrypted_bytes)),
         ],
     ),
     (
-        "forged_records_total",
-        "counter",
+        "forged_records",
+        Counter,
         "Records whose tag was wrong.",
-        &[("", |total| Some(total.work.forged_records))],
+        &[(None, |total| Some(total.work.forged_records))],
     ),
     (
-        "module_records_total",
-        "counter",
+        "module_records",
+        Counter,
         "Of all records those that a crypto module did, in whole or in part.",
-        &[("", |total| Some(total.work.module_records))],
+        &[(None, |total| Some(total.work.module_records))],
     ),
     (
-        "module_bytes_total",
-        "counter",
+        "module_bytes",
+        Counter,
         "Bytes that a crypto module did.",
-        &[("", |total| Some(total.work.module_bytes))],
+        &[(None, |total| Some(total.work.module_bytes))],
     ),
     (
         "processes",
-        "gauge",
+        Gauge,
         "Processes that count and run.",
-        &[("", |total| u64::try_from(total.living).ok())],
+        &[(None, |total| u64::try_from(total.living).ok())],
     ),
     (
         "last_seen_timestamp_seconds",
-        "gauge",
+        Gauge,
         "When the last record was done.",
-        &[("", |total| total.work.last_seen)],
+        &[(None, |total| total.work.last_seen)],
     ),
 ];
 
@@ -91,7 +101,7 @@ mod tests {
             living: 2,
             work: Work { encrypted_records: 7, last_seen, ..Work::default() },
         };
-        let text = text(&[total("nginx", Some(9)), total("a\"\\\nb", None)]);
+        let text = text(vec![total("nginx", Some(9)), total("a\"\\\nb", None)]);
         let expected = "\
 # HELP evener_tls_records_total Records that Evener encrypted or decrypted.
 # TYPE evener_tls_records_total counter

@@ -58,7 +58,7 @@ impl Status {
         if self.json {
             print_json(&Document { processes, failures })?;
         } else if self.prometheus {
-            print(prometheus::text(&totals(&processes))).map_err(Trouble::Output)?;
+            print(prometheus::text(totals(&processes))).map_err(Trouble::Output)?;
         } else if !processes.is_empty() || ending == Ending::Done {
             print(self.text(&processes)).map_err(Trouble::Output)?;
         }
