@@ -15,6 +15,7 @@ mod rows;
 mod run;
 mod shard_files;
 mod shards;
+pub mod simulate;
 mod sorter;
 mod source;
 mod status;
