@@ -12,6 +12,9 @@ pub use evener_place::indexed::{
     Worked,
 };
 
+/// How long a job would take, how many requests, and what it would cost.
+pub use evener_place::indexed::simulate;
+
 use crate::sealed_trees::{SealedOptions, Wrap};
 use crate::seated::Seated;
 use crate::{Evener, Options};
@@ -92,6 +95,15 @@ impl Evener {
     pub fn job_info(&self, job: &dyn Store, key: &Key) -> Result<JobInfo, Failure> {
         let options = self.options_for(Operation::Decrypt, job.label())?;
         indexed::job_info(job, &options.run, key)
+    }
+
+    /// Returns the work of a planned job, for a [simulation](simulate).
+    ///
+    /// # Errors
+    /// Those of [`Evener::job_info`].
+    pub fn job_work(&self, job: &dyn Store, key: &Key) -> Result<simulate::Work, Failure> {
+        let options = self.options_for(Operation::Decrypt, job.label())?;
+        simulate::Work::of_job(job, &options.run, key)
     }
 
     /// Makes the generation of a job whose shards all have receipts. It reads no content. If the

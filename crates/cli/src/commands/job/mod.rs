@@ -5,6 +5,7 @@ mod finish;
 mod places;
 mod plan;
 mod run;
+mod simulate;
 mod status;
 
 use std::ffi::OsString;
@@ -50,6 +51,7 @@ enum Action {
     Status(Box<status::Status>),
     Finish(Box<finish::Finish>),
     Clean(Box<clean::Clean>),
+    Simulate(Box<simulate::Simulate>),
 }
 
 impl Job {
@@ -61,6 +63,7 @@ impl Job {
             Action::Status(options) => options.json,
             Action::Finish(options) => options.output.json,
             Action::Clean(options) => options.output.json,
+            Action::Simulate(options) => options.json,
         }
     }
 
@@ -85,6 +88,7 @@ impl Job {
             Action::Status(options) => options.perform(signals),
             Action::Finish(options) => options.perform(signals),
             Action::Clean(options) => options.perform(signals),
+            Action::Simulate(options) => options.perform(signals),
         };
         match result {
             Err(Trouble::Failure(failure)) => failed(failure, json),
