@@ -63,13 +63,24 @@ impl Iterator for InOrder<'_> {
 
 /// The entries directly in a directory, which are at most so many.
 pub(crate) fn list(objects: &Objects, directory: &Name, most: usize) -> Result<Vec<Entry>, Fault> {
+    let mut entries = Vec::new();
+    list_each(objects, directory, &mut |entry| push(&mut entries, entry, directory, most))?;
+    Ok(entries)
+}
+
+/// Has each entry directly in a directory taken.
+pub(crate) fn list_each(
+    objects: &Objects,
+    directory: &Name,
+    take: &mut dyn FnMut(Entry) -> Result<(), Fault>,
+) -> Result<(), Fault> {
     let key = match objects.key(directory)? {
         "/" => "/".to_owned(),
         key => format!("{key}/"),
     };
-    collect(objects, &key, directory, most, |found| match found.path() == key {
-        true => Ok(None),
-        false => entry(found, objects.address().provider),
+    each(objects, &key, directory, |found| match found.path() == key {
+        true => Ok(()),
+        false => entry(found, objects.address().provider)?.map_or(Ok(()), &mut *take),
     })
 }
 
@@ -79,28 +90,38 @@ pub(crate) fn beginning_with(
     text: &str,
     most: usize,
 ) -> Result<Vec<Entry>, Fault> {
-    collect(objects, text, &Name::root(), most, |found| {
-        Ok(entry(found, objects.address().provider)?.filter(|entry| entry.kind == Kind::Object))
-    })
+    let (mut entries, root) = (Vec::new(), Name::root());
+    each(objects, text, &root, |found| {
+        match entry(found, objects.address().provider)?.filter(|it| it.kind == Kind::Object) {
+            Some(entry) => push(&mut entries, entry, &root, most),
+            None => Ok(()),
+        }
+    })?;
+    Ok(entries)
 }
 
-/// Lists at most so many entries, of which some are left out.
-fn collect(
+fn push(
+    entries: &mut Vec<Entry>,
+    entry: Entry,
+    directory: &Name,
+    most: usize,
+) -> Result<(), Fault> {
+    entries.push(entry);
+    if entries.len() > most { Err(too_many(directory, most)) } else { Ok(()) }
+}
+
+fn each(
     objects: &Objects,
     key: &str,
     directory: &Name,
-    most: usize,
-    entry: impl Fn(&opendal::Entry) -> Result<Option<Entry>, Fault>,
-) -> Result<Vec<Entry>, Fault> {
-    let (mut lister, mut entries) = (lister(objects, key, false)?, Vec::new());
+    mut take: impl FnMut(&opendal::Entry) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    let mut lister = lister(objects, key, false)?;
     let mut next = || objects.wait(lister.try_next()).map_err(|error| fault(&error, directory));
     while let Some(found) = next()? {
-        entries.extend(entry(&found)?);
-        if entries.len() > most {
-            return Err(too_many(directory, most));
-        }
+        take(&found)?;
     }
-    Ok(entries)
+    Ok(())
 }
 
 fn lister(objects: &Objects, key: &str, recursive: bool) -> Result<Lister, Fault> {

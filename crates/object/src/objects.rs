@@ -217,6 +217,14 @@ impl Origin for Objects {
         listing::list(self, directory, usize::MAX)
     }
 
+    fn list_each(
+        &self,
+        directory: &Name,
+        take: &mut dyn FnMut(Entry) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        listing::list_each(self, directory, take)
+    }
+
     fn list_at_most(&self, directory: &Name, most: usize) -> Result<Vec<Entry>, Fault> {
         listing::list(self, directory, most)
     }

@@ -100,7 +100,7 @@ impl Watched {
 
     fn add_waits(&self, encoder: &mut Encoder<'_>) -> fmt::Result {
         let controls = self.controls.lock().ignore_poison();
-        let sides: [(&str, fn(&Control) -> &Waits); 2] = [
+        let sides: [(_, WaitsOf); 2] = [
             ("feed", |control| control.tally().feed()),
             ("workers", |control| control.tally().workers()),
         ];
@@ -119,7 +119,7 @@ impl Watched {
     }
 
     fn add_stores(&self, encoder: &mut Encoder<'_>) -> fmt::Result {
-        let columns: [(&str, &str, fn(&Traffic) -> u64); 3] = [
+        let columns: [(_, _, CountOf); 3] = [
             ("store_requests", "Requests to object stores, with repeated ones.", Traffic::sent),
             ("store_requests_repeated", "Requests sent again after a failure.", Traffic::repeated),
             ("store_requests_given_up", "Requests that failed in the end.", Traffic::given_up),
@@ -144,3 +144,9 @@ impl Collector for Watched {
         self.add_stores(&mut encoder)
     }
 }
+
+/// The waits of one side of a run.
+type WaitsOf = fn(&Control) -> &Waits;
+
+/// A count of requests.
+type CountOf = fn(&Traffic) -> u64;

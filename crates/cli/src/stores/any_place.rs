@@ -74,6 +74,14 @@ impl Origin for AnyPlace {
         self.as_origin().list(directory)
     }
 
+    fn list_each(
+        &self,
+        directory: &Name,
+        take: &mut dyn FnMut(Entry) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        self.as_origin().list_each(directory, take)
+    }
+
     fn list_at_most(&self, directory: &Name, most: usize) -> Result<Vec<Entry>, Fault> {
         self.as_origin().list_at_most(directory, most)
     }

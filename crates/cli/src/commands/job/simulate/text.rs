@@ -107,7 +107,7 @@ pub(super) fn too_slow(outcome: &Outcome, within: Duration) -> String {
 
 /// The limits with their shares, the greatest first.
 fn shares(limits: &Shares) -> String {
-    let mut shares = vec![
+    let mut shares = [
         (limits.latency, "answers of the store (more --requests)"),
         (limits.download, "download"),
         (limits.upload, "upload"),
@@ -142,7 +142,7 @@ fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
             grouped.push(',');
         }
         grouped.push(digit);
