@@ -27,8 +27,9 @@ pub(crate) fn with_help(program: Command) -> Command {
         ))
 }
 
-/// A command with the options for plain use first, if it has many options.
+/// A command, and all below it, with the options for plain use first if it has many options.
 fn arranged(command: Command) -> Command {
+    let command = command.mut_subcommands(arranged);
     if command.get_arguments().count() <= MANY_OPTIONS {
         return command;
     }

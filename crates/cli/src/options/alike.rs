@@ -108,6 +108,7 @@ const OF_ALL: [(&str, &[&str]); 2] = [
         &[
             "keygen",
             "cat",
+            "job",
             "gate reset",
             "tls",
             "tls config",
@@ -122,6 +123,8 @@ const OF_ALL: [(&str, &[&str]); 2] = [
     (
         "quiet",
         &[
+            "job",
+            "job status",
             "engines",
             "gate",
             "gate reset",

@@ -56,6 +56,23 @@ pub(super) fn opened(
     })
 }
 
+/// Refuses a source that is no directory, and places that can't be made.
+pub(super) fn check(places: &[(&str, &Place)]) -> Result<(), Trouble> {
+    for (name, place) in places {
+        let Place::Path(path) = place else { continue };
+        let found = fs::metadata(path);
+        let above = path.parent().filter(|above| !above.is_dir());
+        let why = match (*name, &found, above) {
+            ("SRC", Err(_), _) => "there is no such directory".to_owned(),
+            (_, Ok(found), _) if !found.is_dir() => "it is no directory".to_owned(),
+            (_, Err(_), Some(above)) => format!("make the directory {} first", shown(above)),
+            _ => continue,
+        };
+        return Err(Trouble::Usage(format!("{name}, {}: {why}", shown(path))));
+    }
+    Ok(())
+}
+
 /// Refuses places of which one is another, or lies in it.
 pub(super) fn refuse_overlap(places: &[(&str, &Place)]) -> Result<(), Trouble> {
     for (at, (one, first)) in places.iter().enumerate() {

@@ -9,7 +9,7 @@ use evener::jobs::{Ends, PlanOptions, Planned, ShardRule};
 use evener::sealed_trees::SealedOptions;
 use evener::{Control, Selection};
 
-use super::places::{opened, place, refuse_overlap, text};
+use super::places::{check, opened, place, refuse_overlap, text};
 use super::{plain, warn};
 use crate::document::with_failures;
 use crate::keys::{Keyholder, of_job, recipient_texts, recipients_wrap};
@@ -81,7 +81,9 @@ impl Plan {
                 .map(|(name, typed)| place(name, typed));
         let [source, target, job] = [source?, target?, job?];
         refuse_unused_in(&self.stores, &[&source, &target, &job])?;
-        refuse_overlap(&[("SRC", &source), ("DST", &target), ("J", &job)])?;
+        let places = [("SRC", &source), ("DST", &target), ("J", &job)];
+        refuse_overlap(&places)?;
+        check(&places)?;
         let stores = Stores::new(&self.stores);
         let JobKeys { origins, identities, passphrase, .. } = &self.keys;
         let exposure = &origins.exposure;
