@@ -162,10 +162,11 @@ pub(crate) fn line(operation: Operation, report: &Report, given: Given) -> Strin
         true => " under the new key already, not verified",
         false => " complete already, not verified",
     };
+    let unchanged = if given.takes_shards { " made by another attempt" } else { " unchanged" };
     let further = [
         (report.files_skipped, skipped),
         (report.files_updated, updated),
-        (report.files_unchanged, " unchanged"),
+        (report.files_unchanged, unchanged),
         (report.locks_extended, " locked for longer"),
         (report.files_deleted, deleted),
         (made.map_or(0, |made| made.moved), " moved"),

@@ -22,7 +22,7 @@ use crate::trouble::{Ending, Trouble};
 /// Remove the files of a finished job, and leftovers of its workers
 ///
 /// The generation needs none of the job's files. In object stores, Evener also aborts all uploads
-/// that are open below DST's `data/` and in J: all other runs that write to DST must have ended.
+/// that are open in DST and J: other runs that write to DST must have ended.
 #[derive(Args)]
 pub(super) struct Clean {
     #[command(flatten)]
@@ -45,16 +45,12 @@ impl Clean {
             // Its plan was stopped: it has no ends, and nobody has worked on it.
             let ends = Ends { source: &at.at_job, target: &at.at_job, job: &at.at_job };
             let cleaned = at.evener.clean_job(&ends, &at.key, true)?;
-            let leftovers = removed(&at.stores, [&at.place].into_iter())?;
+            let leftovers = removed(&at.stores, &[&at.place])?;
             return tell(&Document { cleaned, leftovers }, &output);
         }
         let job = at.with_ends()?;
         let cleaned = job.at.evener.clean_job(&job.ends(), &job.at.key, abandon)?;
-        let data = match &job.target {
-            Place::Objects(address) => Place::Objects(address.join("data")),
-            local => local.clone(),
-        };
-        let leftovers = removed(&job.at.stores, [&data, &job.at.place].into_iter())?;
+        let leftovers = removed(&job.at.stores, &[&job.target, &job.at.place])?;
         tell(&Document { cleaned, leftovers }, &output)
     }
 }
@@ -77,10 +73,7 @@ fn tell(document: &Document, output: &Output) -> Result<Ending, Trouble> {
 }
 
 /// Removes the leftovers in those of the places that are in object stores; `None` if none is.
-fn removed<'p>(
-    stores: &Stores,
-    places: impl Iterator<Item = &'p Place>,
-) -> Result<Option<Leftovers>, Trouble> {
+fn removed(stores: &Stores, places: &[&Place]) -> Result<Option<Leftovers>, Trouble> {
     let mut sum: Option<Leftovers> = None;
     for place in places {
         let Place::Objects(address) = place else { continue };
