@@ -1,6 +1,6 @@
 //! An attempt at a shard, cut into slices.
 
-use super::object::{found, is_read_at_once, passage, units};
+use super::object::{found, is_read_at_once, passage, pieces};
 use super::requests::{Requests, slice};
 use super::scenario::{Limits, Machine, Scenario};
 use super::work::ShardSum;
@@ -10,6 +10,8 @@ use super::work::ShardSum;
 pub(super) struct Attempt {
     /// The number of the shard.
     pub(super) shard: usize,
+    /// When it began, in seconds.
+    pub(super) begun: f64,
     /// The slice that is done next.
     pub(super) next: u64,
     /// True if an earlier attempt has begun, so this one looks for each object's file first.
@@ -98,10 +100,10 @@ impl Attempt {
 impl Effort {
     fn take_time(&mut self, shard: &ShardSum, (waits, slices): (u64, u64), scenario: &Scenario) {
         let Scenario { machine, limits, .. } = scenario;
-        let units = units(shard.objects, shard.bytes).max(1);
-        let lanes = machine.requests.max(1).min(units);
+        let pieces = pieces(shard.objects, shard.bytes).max(1);
+        let lanes = machine.requests.max(1).min(pieces);
         // The last round is not full.
-        let rounds = (units.div_ceil(lanes) * lanes) as f64 / units as f64;
+        let rounds = (pieces.div_ceil(lanes) * lanes) as f64 / pieces as f64;
         let one_by_one = seconds(waits, self.down + self.up, limits, machine)
             + self.objects as f64 * machine.object_cpu;
         let long = passage(shard.longest);

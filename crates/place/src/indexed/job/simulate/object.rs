@@ -45,9 +45,12 @@ fn reading(bytes: u64) -> (Requests, u64) {
         1..=ROOM => (1, 0),
         // Its length is asked for first. Up to `LONG`, a worker reads a segment at a time.
         _ if bytes <= LONG => (bytes.div_ceil(SEGMENT), 1),
-        // Three parts are read ahead for all objects together, so the first part of one among many
-        // comes in segments, and the others whole.
-        _ => (bytes.min(PART).div_ceil(SEGMENT) + bytes.div_ceil(PART) - 1, 1),
+        // Three parts are read ahead for all objects together. Where there are many, a worker reads
+        // the other parts a segment at a time: about a third of the bytes.
+        _ => {
+            let (segments, parts) = (bytes.div_ceil(SEGMENT), bytes.div_ceil(PART));
+            ((segments * READ_DIRECTLY + parts * (100 - READ_DIRECTLY)).div_ceil(100), 1)
+        }
     };
     (Requests { get, head, ..Requests::default() }, get + head)
 }
@@ -65,11 +68,11 @@ pub(super) fn is_read_at_once(bytes: u64) -> bool {
     bytes <= ROOM
 }
 
-/// The units of work that an object, or 1 in [`BATCH`] short ones, makes for workers.
-pub(super) fn units(objects: u64, bytes: u64) -> u64 {
+/// The pieces in which objects are worked at: short ones whole, and long ones a segment at a time.
+pub(super) fn pieces(objects: u64, bytes: u64) -> u64 {
     let mean = bytes / objects.max(1);
     match is_read_at_once(mean) {
-        true => objects.div_ceil(BATCH),
+        true => objects,
         false => objects.saturating_mul(mean.div_ceil(SEGMENT)),
     }
 }
@@ -83,15 +86,16 @@ fn part_length(sealed: u64) -> u64 {
 /// A worker's buffer: what is read at once.
 const ROOM: u64 = 264 << 10;
 /// The bytes of a segment.
-pub(super) const SEGMENT: u64 = 256 << 10;
+const SEGMENT: u64 = 256 << 10;
 /// Objects with more are read ahead.
 const LONG: u64 = 1 << 20;
 /// The bytes of a part.
-pub(super) const PART: u64 = 8 << 20;
+const PART: u64 = 8 << 20;
 /// The name of a file, at the end of its plaintext.
 const NAME: u64 = 17;
-/// Short objects in one task.
-pub(super) const BATCH: u64 = 32;
+/// The bytes of long objects that are read a segment at a time, in percent, as measured with 8 and
+/// with 32 requests at once.
+const READ_DIRECTLY: u64 = 35;
 
 #[cfg(test)]
 mod tests {
@@ -107,8 +111,8 @@ mod tests {
         assert_eq!(counts(0), [1, 1, 1, 0, 0, 0]);
         assert_eq!(counts(100_000), [1, 0, 1, 0, 0, 0]);
         assert_eq!(counts(500_000), [2, 1, 1, 0, 0, 0]);
-        assert_eq!(counts(10_000_000), [33, 1, 0, 1, 2, 1]);
-        assert_eq!(counts(100_000_000), [43, 1, 0, 1, 12, 1]);
+        assert_eq!(counts(10_000_000), [15, 1, 0, 1, 2, 1]);
+        assert_eq!(counts(100_000_000), [142, 1, 0, 1, 12, 1]);
         // A part is the last one where it is exactly full.
         let whole = (PART - 56 - 512 * 16) - NAME;
         assert_eq!((passage(whole).sealed, counts(whole)[2]), (PART, 1));

@@ -106,8 +106,6 @@ impl Run {
         self.retries += refused;
         self.down = self.down.saturating_add(*down);
         self.up = self.up.saturating_add(*up);
-        // Every five seconds, an attempt looks for another one's receipt.
-        self.requests.head += (seconds / LOOKS_AGAIN) as u64;
         let longest = times.longest();
         let limit = match gate {
             Some(Gate::Reads) => &mut self.limits.store_reads,
@@ -118,6 +116,11 @@ impl Run {
             None => &mut self.limits.cores,
         };
         *limit += seconds;
+    }
+
+    /// Counts how often an attempt of so many seconds has looked for another one's receipt.
+    pub(super) fn ended(&mut self, seconds: f64) {
+        self.requests.head += (seconds / LOOKS_AGAIN) as u64;
     }
 }
 

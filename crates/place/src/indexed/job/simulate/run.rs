@@ -144,7 +144,7 @@ impl<'a> Fleet<'a> {
         };
         let looks = shards[shard].attempts > 0;
         shards[shard].attempts += 1;
-        worker.attempt = Some(Attempt { shard, next: 0, looks });
+        worker.attempt = Some(Attempt { shard, begun: now, next: 0, looks });
         self.run.attempts += 1;
         let effort = before(&self.work.shards[shard], self.work.shards(), self.scenario);
         self.begin(number, now, Step::Before, &effort);
@@ -156,6 +156,7 @@ impl<'a> Fleet<'a> {
         let (shard, state) = (&self.work.shards[attempt.shard], self.shards[attempt.shard]);
         if state.has_receipt {
             self.run.overtaken += 1;
+            self.run.ended(now - attempt.begun);
             self.workers[number].attempt = None;
             return self.take(number, now);
         }
@@ -187,6 +188,7 @@ impl<'a> Fleet<'a> {
     /// Writes a receipt, unless there is one.
     fn end_attempt(&mut self, number: usize, now: f64) {
         let Some(attempt) = self.workers[number].attempt.take() else { return };
+        self.run.ended(now - attempt.begun);
         let state = &mut self.shards[attempt.shard];
         if std::mem::replace(&mut state.has_receipt, true) {
             self.run.overtaken += 1;
