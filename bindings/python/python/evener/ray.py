@@ -1,0 +1,150 @@
+"""Runs a job that `evener job plan` has made on a Ray cluster, one task for each shard.
+
+evener.ray.run("s3://lake/jobs/november", key="/etc/evener/job.key", finish=True)
+
+Each node needs this package, and the key file at the same path.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import ray
+from ray.util.metrics import Counter
+
+from ._errors import EvenerError
+
+__all__ = ["JobError", "run"]
+
+
+class JobError(EvenerError):
+    """The program failed for the job, or for shards of it."""
+
+
+class RepeatableError(JobError):
+    """The same may succeed later, or on another node."""
+
+
+def run(
+    job: str | os.PathLike[str],
+    *,
+    key: str | os.PathLike[str] | None = None,
+    key_command: str | None = None,
+    address: str | None = None,
+    workers: int | None = None,
+    cpus: float = 1,
+    retries: int = 3,
+    env: Mapping[str, str] | None = None,
+    progress: bool = True,
+    finish: bool = False,
+    **options: object,
+) -> dict[str, Any]:
+    """Does the shards that are not done yet, the largest first; with `finish`, finishes the job.
+
+    `key` is the path of a key file, and `key_command` prints the key; the key itself never passes
+    through Ray. A shard takes `cpus` cores, and at most `workers` shards are done at once. A shard
+    that fails or loses its node is repeated `retries` times, except after a conflict. `env` is
+    added to the program's environment, and `options` are more options of `evener job`, such as
+    `endpoint_url="http://store:9000"`.
+
+    Returns a report: `job`, all its `shards`, those that this run has `done`, the `bytes` of their
+    objects, `seconds`, and `finished`, which is true if the job has made its generation. If a shard
+    fails, all others are done all the same; then this raises a `JobError`. Call it again then.
+    """
+    if (key is None) == (key_command is None):
+        raise ValueError("give the path of a key file as `key`, or a `key_command`")
+    options = {"key": key, "key_command": key_command, **options}
+    program = _Program(os.fspath(job), [*_arguments(options)], dict(env or {}))
+    begun, before = time.monotonic(), program.call("status")
+    if not ray.is_initialized():
+        ray.init(address=address)
+    repeats = {"max_retries": retries, "retry_exceptions": [RepeatableError]}
+    shard = ray.remote(_shard).options(num_cpus=cpus, scheduling_strategy="SPREAD", **repeats)
+    threads = [] if "jobs" in options else ["--jobs", str(max(int(cpus), 1))]
+    done, moved, seconds, shown, failures = 0, 0, 0.0, 0.0, dict[int, BaseException]()
+    start = functools.partial(shard.remote, program, threads)
+    for task, number in _ended(start, before["missing"], workers, cpus):
+        try:
+            moved += ray.get(task)
+            done += 1
+        except ray.exceptions.RayError as error:
+            failures[number] = getattr(error, "cause", None) or error
+        seconds, is_last = time.monotonic() - begun, done + len(failures) == len(before["missing"])
+        if progress and (is_last or seconds > shown + (1 if sys.stderr.isatty() else 30)):
+            shown, count = seconds, f"{before['done'] + done} of {before['shards']} shards"
+            rate = f"{moved} bytes, {moved / seconds / 1e6:.1f} MB/s"
+            print(f"{count}, {len(failures)} failed, {rate}", file=sys.stderr, flush=True)
+    if failures:
+        number, cause = next(iter(failures.items()))
+        raise JobError(f"{len(failures)} shards failed; shard {number}: {cause}") from cause
+    if finish:
+        program.call("finish")
+    report = {"job": program.job, "shards": before["shards"], "done": done, "bytes": moved}
+    return {**report, "seconds": seconds, "finished": finish or before["finished"]}
+
+
+def _ended(start: Any, numbers: list[int], most: int | None, cpus: float) -> Iterator[Any]:
+    """Starts tasks in this order, and gives each with its number when it has ended."""
+    waiting, running = iter(numbers), dict[Any, int]()
+    try:
+        while True:
+            # More than there is room for, so that no core waits and an autoscaler sees the need.
+            limit = most or 2 * int(ray.cluster_resources().get("CPU", 0) / cpus) or 1
+            while len(running) < limit and (number := next(waiting, None)) is not None:
+                running[start(number)] = number
+            if not running:
+                return
+            for task in ray.wait(list(running), timeout=1)[0]:
+                yield task, running.pop(task)
+    finally:
+        # After an interruption. The program ends itself when its parent process has ended.
+        for task in running:
+            ray.cancel(task, force=True)
+
+
+def _shard(program: _Program, threads: list[str], number: int) -> int:
+    """Does a shard on a node, and returns the bytes of its objects."""
+    counter = functools.partial(Counter, tag_keys=("job",))
+    try:
+        size = int(program.call("run", "--shard", str(number), *threads).get("bytes", 0))
+    except RepeatableError:
+        counter("evener_job_failed_attempts").inc(1, {"job": program.job})
+        raise
+    counter("evener_job_shards").inc(1, {"job": program.job})
+    if size:
+        counter("evener_job_bytes").inc(size, {"job": program.job})
+    return size
+
+
+def _arguments(options: Mapping[str, object]) -> Iterator[str]:
+    for name, value in options.items():
+        if value is not None and value is not False:
+            yield f"--{name.replace('_', '-')}" + ("" if value is True else f"={value}")
+
+
+@dataclass(frozen=True)
+class _Program:
+    """The program with the arguments of all commands for a job. Ray copies it to the nodes."""
+
+    job: str
+    arguments: list[str]
+    env: dict[str, str] = field(repr=False)
+
+    def call(self, verb: str, *more: str) -> dict[str, Any]:
+        """Runs a command to its end. Its document is empty if another process had done it."""
+        command = [sys.executable, "-m", "evener", "job", verb, self.job, *self.arguments, *more]
+        env, null = {**os.environ, **self.env}, subprocess.DEVNULL
+        ended = subprocess.run([*command, "--json"], env=env, stdin=null, capture_output=True)
+        if ended.returncode in (0, 3):
+            return dict(json.loads(ended.stdout)) if ended.returncode == 0 else {}
+        kind = JobError if ended.returncode == 4 else RepeatableError
+        said = ended.stderr.decode(errors="replace")[-2000:].strip()
+        raise kind(f"`evener job {verb}` ended with status {ended.returncode}: {said}")
