@@ -7,7 +7,7 @@ CHECKS := $(sort $(wildcard tests/check-*))
 # The longest checks begin first. A module's speed beside the cores depends on the load, so those that run modules
 # run alone.
 LONGEST := $(addprefix tests/check-,boards tls c)
-ALONE := $(addprefix tests/check-,testbed liar)
+ALONE := $(addprefix tests/check-,testbed liar ray)
 
 build: build-needs
 	cargo build --locked --release
@@ -49,6 +49,8 @@ test-nightly: needs
 	tests/check-python
 	tests/nightly/python-torch
 	tests/nightly/wheels
+	tests/check-ray 50
+	tests/nightly/spark-job
 	tests/check-demo --cold
 
 # Everything on the boards' processors, under emulation.

@@ -1,0 +1,141 @@
+"""Jobs on four Ray nodes: the rate, deaths of processes and nodes, and a second run.
+
+python tests/clusters/on_ray.py SEEDS
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import processes
+from jobs import Job, Source
+from lines import Lines
+from ray_nodes import HEAD, NODES, OTHERS, Nodes
+from store import ACCESS, Store, free_port
+
+# Of each node's line: bytes a second, and seconds for a request.
+RATE, DELAY = 40e6, 0.05
+# Two at a time, so that the delay and not the load of this machine determines the rate.
+REQUESTS = 2
+EQUAL = [100_000] * 240
+MIXED = [*range(0, 200_000, 1000), *[9 << 20] * 4]
+
+
+class Cluster:
+    def __init__(self, home: Path) -> None:
+        self.home, self.store = home, Store(home / "store")
+        self.lines = Lines(NODES, self.store.port, RATE, DELAY)
+        (home / "ray").mkdir()
+        environments = {node: ACCESS | {"AWS_ENDPOINT_URL": self.lines.url(node)} for node in NODES}
+        self.environment = environments[HEAD]
+        self.nodes = Nodes(home / "ray", free_port(), environments)
+
+    def begin(self, job: Job, **arguments: object) -> subprocess.Popen[str]:
+        arguments |= {"key": str(job.source.key), "requests": REQUESTS}
+        driver = Path(__file__).with_name("driver.py")
+        command = [sys.executable, driver, self.nodes.address, HEAD, job.address]
+        return subprocess.Popen(
+            [*command, json.dumps(arguments)],
+            env=os.environ | self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, job: Job, **arguments: object) -> dict:
+        """Runs a job to its end, and returns the report."""
+        driver = self.begin(job, finish=True, **arguments)
+        output, errors = driver.communicate()
+        assert driver.returncode == 0, errors
+        return json.loads(output)
+
+
+def main() -> None:
+    processes.adopt_orphans()
+    # Ray's sockets need short paths.
+    with tempfile.TemporaryDirectory(prefix="evener-", dir="/tmp") as home:
+        try:
+            cluster = Cluster(Path(home))
+            measure_rates(cluster)
+            source = Source(cluster.home / "mixed", cluster.store, MIXED)
+            for seed in range(int(sys.argv[1])):
+                kill_at_random(cluster, source, seed)
+        finally:
+            processes.end_all()
+
+
+def measure_rates(cluster: Cluster) -> None:
+    """The store is slow for each node alone, so twice the nodes have twice the rate."""
+    source = Source(cluster.home / "equal", cluster.store, EQUAL)
+    seconds = {}
+    for workers in (1, 2, 4):
+        job = Job(f"rate-{workers}", source, len(EQUAL) // 8)
+        report = cluster.run(job, workers=workers)
+        assert report["done"] == 8, report
+        seconds[workers] = report["seconds"]
+    for workers, goal in ((2, 1.9), (4, 3.6)):
+        ratio = seconds[1] / seconds[workers]
+        print(f"{workers} workers: {ratio:.2f} times the rate of one; the goal is {goal}")
+        assert ratio >= 0.9 * goal, seconds
+    run_again(cluster, job)
+    job.check(cluster.lines.requests, cluster.home / "decrypted")
+
+
+def run_again(cluster: Cluster, job: Job) -> None:
+    """A finished job moves nothing, by Ray or by hand."""
+    before = len(cluster.lines.requests)
+    report = cluster.run(job)
+    assert (report["done"], report["bytes"], report["finished"]) == (0, 0, True), report
+    shard = [job.address, "--shard", "0"]
+    job.evener("job", "run", *shard, status=3, environment=cluster.environment)
+    moved = job.moved(cluster.lines.requests[before:])
+    assert not moved, moved
+    print("a finished job that runs again moves nothing")
+
+
+def kill_at_random(cluster: Cluster, source: Source, seed: int) -> None:
+    chance = random.Random(seed)
+    first, begun, killed = len(cluster.lines.requests), time.monotonic(), []
+    job = Job(f"killed-{seed}", source, 15)
+    driver = cluster.begin(job, retries=20)
+    for kind in chance.sample(["program", "worker", "node", "driver"], 4):
+        running = programs_of(cluster, driver, chance.uniform(0, 1.5))
+        if kind == "driver":
+            driver.kill()
+            driver.communicate()
+            driver = cluster.begin(job, retries=20)
+        elif kind == "node":
+            node = chance.choice(OTHERS)
+            processes.kill(cluster.nodes.raylet(node))
+            cluster.nodes.start(node)
+        elif running:
+            process = chance.choice(running)
+            processes.kill(process if kind == "program" else processes.parent(process))
+        else:
+            continue
+        killed.append(kind)
+    driver.communicate()
+    cluster.run(job, retries=20)
+    job.check(cluster.lines.requests[first:], cluster.home / "decrypted")
+    seconds = time.monotonic() - begun
+    print(f"seed {seed}, {seconds:.0f} s: whole after deaths of {', '.join(killed)}", flush=True)
+
+
+def programs_of(cluster: Cluster, driver: subprocess.Popen[str], delay: float) -> list[int]:
+    """Waits until shards are being done, then so many seconds; returns the processes at them."""
+    while driver.poll() is None and not cluster.nodes.programs():
+        time.sleep(0.05)
+    time.sleep(delay)
+    return cluster.nodes.programs()
+
+
+if __name__ == "__main__":
+    main()
