@@ -22,7 +22,7 @@ from store import ACCESS, Store, free_port
 
 # Of each node's line: bytes a second, and seconds for a request.
 RATE, DELAY = 40e6, 0.05
-# Eight equal shards. One request at a time, so that the lines and not this machine's cores determine the rate.
+# Eight equal shards, with one request at a time, so that the lines determine the rate.
 EQUAL = [100_000] * 128
 MIXED = [*range(0, 200_000, 1000), *[9 << 20] * 4]
 
@@ -81,9 +81,8 @@ def measure_rates(cluster: Cluster) -> None:
         assert report["done"] == 8, report
         rates[workers] = report["bytes"] / report["seconds"]
         ratio = rates[workers] / rates[1]
-        print(
-            f"{workers} workers: {rates[workers] / 1e6:.2f} MB/s, {ratio:.2f} times the rate of one"
-        )
+        rate = f"{rates[workers] / 1e6:.2f} MB/s"
+        print(f"{workers} workers: {rate}, {ratio:.2f} times the rate of one", flush=True)
         assert ratio >= 0.9 * goal, f"the goal is {goal}"
     run_again(cluster, job)
     job.check(cluster.lines.requests, cluster.home / "decrypted")

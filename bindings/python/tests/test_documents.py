@@ -17,6 +17,8 @@ EXAMPLES = [
     block
     for document in DOCUMENTS
     for block in re.findall(r"^```python\n(.*?)^```", (ROOT / document).read_text(), re.M | re.S)
+    # tests/check-ray has the cluster for these.
+    if "evener.ray" not in block
 ]
 
 

@@ -114,7 +114,7 @@ def _shard(program: _Program, threads: list[str], number: int) -> int:
     """Does a shard on a node, and returns the bytes of its objects."""
     counter = functools.partial(Counter, tag_keys=("job",))
     try:
-        size = int(program.call("run", "--shard", str(number), *threads).get("bytes", 0))
+        size = int(program.call("run", "--shard", str(number), *threads)["bytes"])
     except RepeatableError:
         counter("evener_job_failed_attempts").inc(1, {"job": program.job})
         raise
@@ -139,12 +139,13 @@ class _Program:
     env: dict[str, str] = field(repr=False)
 
     def call(self, verb: str, *more: str) -> dict[str, Any]:
-        """Runs a command to its end. Its document is empty if another process had done it."""
+        """Runs a command to its end, and returns its document."""
         command = [sys.executable, "-m", "evener", "job", verb, self.job, *self.arguments, *more]
         env, null = {**os.environ, **self.env}, subprocess.DEVNULL
         ended = subprocess.run([*command, "--json"], env=env, stdin=null, capture_output=True)
+        # Done, now or before by another process. A conflict is 4.
         if ended.returncode in (0, 3):
-            return dict(json.loads(ended.stdout)) if ended.returncode == 0 else {}
+            return dict(json.loads(ended.stdout))
         kind = JobError if ended.returncode == 4 else RepeatableError
         said = ended.stderr.decode(errors="replace")[-2000:].strip()
         raise kind(f"`evener job {verb}` ended with status {ended.returncode}: {said}")
