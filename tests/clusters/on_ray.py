@@ -51,7 +51,7 @@ class Cluster:
 
     def run(self, job: Job, **arguments: object) -> dict:
         """Runs a job to its end, and returns the report."""
-        driver = self.begin(job, finish=True, **arguments)
+        driver = self.begin(job, **arguments)
         output, errors = driver.communicate()
         assert driver.returncode == 0, errors
         return json.loads(output)
@@ -78,6 +78,7 @@ def measure_rates(cluster: Cluster) -> None:
     for workers, goal in ((1, 1), (2, 1.9), (4, 3.6)):
         job = Job(f"rate-{workers}", source, len(EQUAL) // 8)
         report = cluster.run(job, workers=workers, requests=1)
+        job.evener("job", "finish", job.address)
         assert report["done"] == 8, report
         rates[workers] = report["bytes"] / report["seconds"]
         ratio = rates[workers] / rates[1]
@@ -91,7 +92,7 @@ def measure_rates(cluster: Cluster) -> None:
 def run_again(cluster: Cluster, job: Job) -> None:
     """A finished job moves nothing, by Ray or by hand."""
     before = len(cluster.lines.requests)
-    report = cluster.run(job)
+    report = cluster.run(job, finish=True)
     assert (report["done"], report["bytes"], report["finished"]) == (0, 0, True), report
     shard = [job.address, "--shard", "0"]
     job.evener("job", "run", *shard, status=3, environment=cluster.environment)
@@ -122,7 +123,7 @@ def kill_at_random(cluster: Cluster, source: Source, seed: int) -> None:
             continue
         killed.append(kind)
     driver.communicate()
-    cluster.run(job, **arguments)
+    cluster.run(job, finish=True, **arguments)
     left = len(cluster.store.open_uploads())
     job.check(cluster.lines.requests[first:], cluster.home / "decrypted")
     said = f"seed {seed}, {time.monotonic() - begun:.0f} s: {', '.join(killed)} died"

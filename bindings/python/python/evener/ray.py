@@ -7,13 +7,14 @@ Each node needs this package, and the key file at the same path.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,46 +53,51 @@ def run(
     `key` is the path of a key file, and `key_command` prints the key; the key itself never passes
     through Ray. A shard takes `cpus` cores, and at most `workers` shards are done at once. A shard
     that fails or loses its node is repeated `retries` times, except after a conflict. `env` is
-    added to the program's environment, and `options` are more options of `evener job`, such as
-    `endpoint_url="http://store:9000"`.
+    added to the program's environment; `options` are those of all commands of `evener job`, such
+    as `endpoint_url="http://store:9000"`.
 
     Returns a report: `job`, all its `shards`, those that this run has `done`, the `bytes` of their
     objects, `seconds`, and `finished`, which is true if the job has made its generation. If a shard
     fails, all others are done all the same; then this raises a `JobError`. Call it again then.
     """
-    if (key is None) == (key_command is None):
-        raise ValueError("give the path of a key file as `key`, or a `key_command`")
-    options = {"key": key, "key_command": key_command, **options}
-    program = _Program(os.fspath(job), [*_arguments(options)], dict(env or {}))
+    arguments = [
+        f"--{name.replace('_', '-')}" + ("" if value is True else f"={value}")
+        for name, value in {"key": key, "key_command": key_command, **options}.items()
+        if value is not None and value is not False
+    ]
+    program = _Program(os.fspath(job), arguments, dict(env or {}))
     begun, before = time.monotonic(), program.call("status")
     if not ray.is_initialized():
         ray.init(address=address)
     repeats = {"max_retries": retries, "retry_exceptions": [RepeatableError]}
     shard = ray.remote(_shard).options(num_cpus=cpus, scheduling_strategy="SPREAD", **repeats)
-    threads = [] if "jobs" in options else ["--jobs", str(max(int(cpus), 1))]
-    done, moved, seconds, shown, failures = 0, 0, 0.0, 0.0, dict[int, BaseException]()
-    start = functools.partial(shard.remote, program, threads)
-    for task, number in _ended(start, before["missing"], workers, cpus):
-        try:
-            moved += ray.get(task)
-            done += 1
-        except ray.exceptions.RayError as error:
-            failures[number] = getattr(error, "cause", None) or error
-        seconds, is_last = time.monotonic() - begun, done + len(failures) == len(before["missing"])
-        if progress and (is_last or seconds > shown + (1 if sys.stderr.isatty() else 30)):
-            shown, count = seconds, f"{before['done'] + done} of {before['shards']} shards"
-            rate = f"{moved} bytes, {moved / seconds / 1e6:.1f} MB/s"
-            print(f"{count}, {len(failures)} failed, {rate}", file=sys.stderr, flush=True)
+    start = functools.partial(shard.remote, program, max(int(cpus), 1))
+    missing, done, moved, shown = before["missing"], 0, 0, 0.0
+    failures: dict[int, BaseException] = {}
+    with contextlib.closing(_ended(start, missing, workers, cpus)) as all_ended:
+        for task, number in all_ended:
+            try:
+                moved += ray.get(task)
+                done += 1
+            except ray.exceptions.RayError as error:
+                failures[number] = getattr(error, "cause", None) or error
+            now, is_last = time.monotonic(), done + len(failures) == len(missing)
+            if progress and (is_last or now > shown + (1 if sys.stderr.isatty() else 30)):
+                counts = f"{before['done'] + done} of {before['shards']} shards"
+                rate = f"{moved} bytes, {moved / (now - begun) / 1e6:.1f} MB/s"
+                print(f"{counts}, {len(failures)} failed, {rate}", file=sys.stderr, flush=True)
+                shown = now
     if failures:
         number, cause = next(iter(failures.items()))
         raise JobError(f"{len(failures)} shards failed; shard {number}: {cause}") from cause
     if finish:
         program.call("finish")
+    seconds, finished = time.monotonic() - begun, finish or before["finished"]
     report = {"job": program.job, "shards": before["shards"], "done": done, "bytes": moved}
-    return {**report, "seconds": seconds, "finished": finish or before["finished"]}
+    return report | {"seconds": seconds, "finished": finished}
 
 
-def _ended(start: Any, numbers: list[int], most: int | None, cpus: float) -> Iterator[Any]:
+def _ended(start: Any, numbers: list[int], most: int | None, cpus: float) -> Any:
     """Starts tasks in this order, and gives each with its number when it has ended."""
     waiting, running = iter(numbers), dict[Any, int]()
     try:
@@ -110,24 +116,17 @@ def _ended(start: Any, numbers: list[int], most: int | None, cpus: float) -> Ite
             ray.cancel(task, force=True)
 
 
-def _shard(program: _Program, threads: list[str], number: int) -> int:
+def _shard(program: _Program, threads: int, number: int) -> int:
     """Does a shard on a node, and returns the bytes of its objects."""
-    counter = functools.partial(Counter, tag_keys=("job",))
+    counts = {"failed_attempts": 1}
     try:
-        size = int(program.call("run", "--shard", str(number), *threads)["bytes"])
-    except RepeatableError:
-        counter("evener_job_failed_attempts").inc(1, {"job": program.job})
-        raise
-    counter("evener_job_shards").inc(1, {"job": program.job})
-    if size:
-        counter("evener_job_bytes").inc(size, {"job": program.job})
-    return size
-
-
-def _arguments(options: Mapping[str, object]) -> Iterator[str]:
-    for name, value in options.items():
-        if value is not None and value is not False:
-            yield f"--{name.replace('_', '-')}" + ("" if value is True else f"={value}")
+        done = program.call("run", "--shard", str(number), "--jobs", str(threads))
+        counts = {"shards": 1, "bytes": done["bytes"]}
+        return int(done["bytes"])
+    finally:
+        for name, value in counts.items():
+            if value:
+                Counter(f"evener_job_{name}", tag_keys=("job",)).inc(value, {"job": program.job})
 
 
 @dataclass(frozen=True)
