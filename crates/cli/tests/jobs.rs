@@ -5,6 +5,7 @@ mod common;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -21,9 +22,13 @@ fn with_files() -> Fixture {
     }
     fs::create_dir(fixture.path("tree/empty")).unwrap();
     std::os::unix::fs::symlink("one", fixture.path("tree/link")).unwrap();
-    let odd = fixture.path("tree").join(OsStr::from_bytes(b"odd-\xff"));
-    fs::write(odd, "not UTF-8").unwrap();
+    fs::write(odd(&fixture), "not UTF-8").unwrap();
     fixture
+}
+
+/// A file whose name is not UTF-8.
+fn odd(fixture: &Fixture) -> PathBuf {
+    fixture.path("tree").join(OsStr::from_bytes(b"odd-\xff"))
 }
 
 const PLAN: [&str; 9] =
@@ -102,6 +107,7 @@ fn changed_objects_are_sealed_as_they_are_and_gone_ones_named() {
     let fixture = with_files();
     fixture.plan();
     fs::write(fixture.path("tree/deep/7"), "changed since").unwrap();
+    fs::write(odd(&fixture), "changed too").unwrap();
     fs::remove_file(fixture.path("tree/deep/8")).unwrap();
     fixture.job(0, "run", &["--worker", "0/1"]);
     let finished = fixture.job(1, "finish", &["--verify"]);
@@ -110,12 +116,14 @@ fn changed_objects_are_sealed_as_they_are_and_gone_ones_named() {
     assert!(words.contains(&format!("{}: it was gone", gone.display())), "{words}");
     assert!(words.contains("deep/7: changed since the plan"), "{words}");
     let line = String::from_utf8(finished.output).unwrap();
-    assert!(line.contains("1 changed since the plan; 1 gone"), "{line}");
+    assert!(line.contains("2 changed since the plan; 1 gone"), "{line}");
     fixture.expect(0, &["decrypt", "-k", "my.key", "vault", "back"]);
     fixture.assert_same_tree("tree", "back");
     let again = fixture.job(1, "finish", &["--json"]).document();
     assert_eq!(again["failures"].as_array().unwrap().len(), 1);
-    assert_eq!(again["changed"].as_array().unwrap().len(), 1);
+    assert_eq!(again["gone"], serde_json::json!([{ "path": "deep/8" }]));
+    assert_eq!(again["changed"].as_array().unwrap().len(), 2);
+    assert!(again["changed"].to_string().contains("\"path_hex\":\"6f64642dff\""), "{again}");
 }
 
 #[test]

@@ -66,7 +66,15 @@ fn recipients_come_from_files_and_may_be_ssh_keys() {
     // Workers need the job alone.
     fs::remove_file(fixture.path("recipients.txt")).unwrap();
     fixture.job(0, "run", &["--worker", "0/1", "J"]);
-    fixture.job(0, "finish", &["J"]);
+    // Another machine finishes the job, and knows the tree then.
+    let elsewhere = |arguments: &[&str]| {
+        let mut command = fixture.command(arguments);
+        let ended = Ended::of(command.env("XDG_STATE_HOME", fixture.path("elsewhere")));
+        assert_eq!(ended.status, Some(0), "{arguments:?}: {}", ended.messages);
+    };
+    elsewhere(&["job", "finish", "-k", "my.key", "J"]);
+    let both = ["-r", RECIPIENT, "-r", ssh.trim()];
+    elsewhere(&[&["encrypt", "--sealed", "-i", "ssh"], &both[..], &["tree", "vault"]].concat());
     fixture.compare("back");
     fixture.expect(0, &["decrypt", "-i", "ssh", "vault", "by-ssh"]);
     fixture.assert_same_tree("tree", "by-ssh");

@@ -1,6 +1,7 @@
 //! `evener job finish`
 
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,8 +9,9 @@ use clap::Args;
 use evener::jobs::{Ends, Finished};
 use evener::sealed_trees::{At, SealedOptions};
 use evener::{Control, Evener, Failure, Operation, OperationError, Report};
+use serde_json::{Value, json};
 
-use super::{AtJob, OfJob, OpenJob, plain, warn};
+use super::{AtJob, OfJob, OpenJob, leave_behind, plain, warn};
 use crate::document::print_json;
 use crate::ends::Place;
 use crate::hints::{self, Given};
@@ -65,7 +67,8 @@ impl Finish {
         let control = Arc::new(Control::default());
         let evener = evener.with_options(|options| options.run.control = control.clone());
         let ends = Ends { source: &at_source, target: &at_target, job: &at_job };
-        let working = signals.stop_gently(&control, || complain(&"interrupted"))?;
+        let json = output.json;
+        let working = signals.stop_gently(&control, move || leave_behind(json))?;
         let result = evener.finish_job(&ends, &sealed, &key).and_then(|finished| {
             if let (true, Place::Objects(tree)) = (finished.is_new, &target) {
                 retain(&stores, tree, Some((&evener, &sealed)))?;
@@ -106,7 +109,7 @@ fn tell(
         complain(&hints::line(failure, Given::default()));
     }
     if !output.json && !output.quiet {
-        print_lines(&lines(finished))?;
+        writeln!(io::stdout().lock(), "{}", line(finished)).map_err(Trouble::Output)?;
         let changed = finished.changed.iter().take(MOST_SHOWN);
         changed.for_each(|path| complain(&format_args!("{}: changed since the plan", shown(path))));
     }
@@ -123,15 +126,41 @@ fn tell(
     }
     if output.json {
         failures.extend(verified.iter().flat_map(|report| report.failures.clone()));
-        let mut document = serde_json::to_value(finished).unwrap_or_default();
-        document["verified"] = serde_json::json!(verified);
-        document["failures"] = serde_json::json!(failures);
-        print_json(&document)?;
+        print_json(&document(finished, verified.as_ref(), &failures))?;
     }
     Ok(ending)
 }
 
-fn lines(finished: &Finished) -> Vec<String> {
+fn document(finished: &Finished, verified: Option<&Report>, failures: &[Failure]) -> Value {
+    let Finished { generation, is_new, entries, objects, bytes, already, .. } = finished;
+    let named = |paths: &[PathBuf]| paths.iter().map(|path| entry(path)).collect::<Vec<_>>();
+    json!({
+        "generation": generation,
+        "is_new": is_new,
+        "entries": entries,
+        "objects": objects,
+        "bytes": bytes,
+        "already": already,
+        "changed": named(&finished.changed),
+        "gone": named(&finished.gone),
+        "verified": verified,
+        "failures": failures,
+    })
+}
+
+/// A path, also in hexadecimal if it is not UTF-8.
+fn entry(path: &Path) -> Value {
+    let mut entry = json!({ "path": path.to_string_lossy() });
+    if path.to_str().is_none() {
+        let bytes = path.as_os_str().as_bytes();
+        let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        entry["path_hex"] = digits.into();
+    }
+    entry
+}
+
+/// `made generation 3: 1000 objects, 5.2 GiB`
+fn line(finished: &Finished) -> String {
     let Finished { generation, is_new, objects, bytes, already, changed, gone, .. } = finished;
     let mut line = match is_new {
         true => format!("made generation {generation}"),
@@ -146,12 +175,7 @@ fn lines(finished: &Finished) -> Vec<String> {
     for (number, what) in further.iter().filter(|(number, _)| *number > 0) {
         line.push_str(&format!("; {number} {what}"));
     }
-    vec![line]
-}
-
-fn print_lines(lines: &[String]) -> Result<(), Trouble> {
-    let print = |out: &mut dyn Write| lines.iter().try_for_each(|line| writeln!(out, "{line}"));
-    print(&mut io::stdout().lock()).map_err(Trouble::Output)
+    line
 }
 
 /// The number of changed objects that are named.

@@ -111,6 +111,15 @@ fn failed(failure: Failure, json: bool) -> Result<Ending, Trouble> {
     Ok(ending)
 }
 
+/// Reports that work was left behind when a signal came.
+fn leave_behind(json: bool) {
+    complain(&"interrupted");
+    if json {
+        // The program ends even if this fails.
+        let _ = print_failure("job", &Trouble::usage("interrupted"));
+    }
+}
+
 /// The place and the key of a job.
 #[derive(Args)]
 struct OfJob {

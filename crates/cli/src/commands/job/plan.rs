@@ -10,7 +10,7 @@ use evener::sealed_trees::SealedOptions;
 use evener::{Control, Selection};
 
 use super::places::{check, opened, place, refuse_overlap, text};
-use super::{plain, warn};
+use super::{leave_behind, plain, warn};
 use crate::document::with_failures;
 use crate::keys::{Keyholder, of_job, recipient_texts, recipients_wrap};
 use crate::options::{JobKeys, Output, Recipients, Signing, StoreOptions, TrustOptions, values};
@@ -126,8 +126,8 @@ impl Plan {
         let target = opened(&stores, &evener, &target, true)?;
         let job = opened(&stores, &evener, &job, false)?;
         let ends = Ends { source: &source, target: &target, job: &job };
-        let working =
-            signals.stop_gently(&control, || complain(&"interrupted; nothing planned"))?;
+        let json = self.output.json;
+        let working = signals.stop_gently(&control, move || leave_behind(json))?;
         let planned = evener.plan_job(&ends, &sealed, &key, &options);
         working.finish();
         tell(&planned?, &self.output)

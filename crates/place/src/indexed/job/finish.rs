@@ -7,6 +7,7 @@ use evener_format::index::{EntryPath, JobFile};
 use serde::{Deserialize, Serialize};
 
 use super::super::at_work;
+use super::super::audience;
 use super::super::depot::{Created, Depot, refused};
 use super::super::index_writer::{IndexSettings, IndexWriter};
 use super::super::keys::{Keys, wrapping};
@@ -81,6 +82,11 @@ pub fn finish(
     let note = job.commit(&writer).map_err(of_target)?;
     job.keep(&note).map_err(of_job)?;
     at_work::forget(&writer.depot, vec![job.manifest.writer.clone()]).map_err(of_target)?;
+    if let Some(state) = sealed.place_state() {
+        // Later runs of this machine then seal for the same recipients.
+        let tree = job.tree().map_err(of_job)?;
+        audience::keep(&state, tree, sealed.readers()).map_err(of_target)?;
+    }
     Ok(note.into_finished(true))
 }
 
