@@ -264,6 +264,19 @@ pub(super) const ALL: &Table = &[
         ],
     ),
     (
+        "evener job simulate",
+        &[
+            example(
+                "Show what a planned job would take with 100 workers",
+                "evener job simulate -k job.key --workers 100 s3://jobs/7",
+            ),
+            example(
+                "Find the workers that seal 10^9 objects of 10 MB in a week",
+                "evener job simulate --rows 1000000000 --sizes 10000000 --within 7d",
+            ),
+        ],
+    ),
+    (
         "evener engines",
         &[
             example("Show which engine has which cipher", "evener engines"),

@@ -79,7 +79,7 @@ const PLAIN: [&str; 14] = [
 const MANY_OPTIONS: usize = 14;
 
 /// The names of the manual's pages besides that of the program itself.
-const MANUAL: [&str; 29] = [
+const MANUAL: [&str; 30] = [
     "keygen",
     "encrypt",
     "decrypt",
@@ -97,6 +97,7 @@ const MANUAL: [&str; 29] = [
     "job-status",
     "job-finish",
     "job-clean",
+    "job-simulate",
     "engines",
     "speed",
     "gate",

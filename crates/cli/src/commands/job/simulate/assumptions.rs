@@ -45,6 +45,12 @@ pub(super) struct ServiceOptions {
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = values::duration,
         help_heading = "Store")]
     list_latency: Duration,
+    /// Number of directories of the source that `evener job plan` lists at once
+    ///
+    /// It lists subdirectories with many objects apart, up to --requests at once
+    #[arg(long, value_name = "N", default_value_t = 1,
+        value_parser = clap::value_parser!(u64).range(1..), help_heading = "Store")]
+    lists: u64,
     /// Reads a second of a prefix; above, the store answers 503
     #[arg(long, value_name = "N", default_value_t = 5500.0, value_parser = positive,
         help_heading = "Store")]
@@ -126,6 +132,7 @@ impl ServiceOptions {
         Limits {
             latency: self.latency.as_secs_f64(),
             list_latency: self.list_latency.as_secs_f64(),
+            lists: self.lists,
             reads: self.reads,
             writes: self.writes,
             source_prefixes: self.source_prefixes,

@@ -43,7 +43,7 @@ pub(super) struct Simulate {
     /// Such as 10M, or 64K:0.9,100M:0.1 for two sizes with their shares, or lognormal:10M:1.5 for
     /// a log-normal distribution with this mean, where SIGMA is the standard deviation of the
     /// logarithm
-    #[arg(long, value_name = "SIZES", default_value = "lognormal:10M:1.5")]
+    #[arg(long, value_name = "SIZES", default_value = "lognormal:10M:1.5", conflicts_with = "job")]
     sizes: Sizes,
     /// End a shard after N entries
     #[arg(long, value_name = "N", default_value_t = ShardRule::default().objects,

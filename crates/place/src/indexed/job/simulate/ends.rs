@@ -14,7 +14,7 @@ pub(super) struct End {
     pub(super) up: u64,
 }
 
-/// Lists the source, page by page, and writes the files of the shards, several at once.
+/// Lists the source, several directories at once, and writes the files of the shards, several at once.
 pub(super) fn plan(work: &Work, scenario: &Scenario) -> End {
     let (shards, listed) = (work.shards(), pages(work.objects()));
     let requests = Requests {
@@ -25,7 +25,8 @@ pub(super) fn plan(work: &Work, scenario: &Scenario) -> End {
     };
     let limits = &scenario.limits;
     let at_once = scenario.machine.requests.clamp(1, MOST_WRITERS) as f64;
-    let listing = listed as f64 * limits.list_latency;
+    let lists = limits.lists.clamp(1, scenario.machine.requests.max(1)).min(listed);
+    let listing = listed as f64 * limits.list_latency / lists as f64;
     let writing = shards as f64 * limits.latency / at_once;
     End {
         seconds: listing + writing + 4.0 * limits.latency,

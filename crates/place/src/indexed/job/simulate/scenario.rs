@@ -41,6 +41,8 @@ pub struct Limits {
     pub latency: f64,
     /// The time of a page of a listing, in seconds.
     pub list_latency: f64,
+    /// The directories of the source that are listed at once, at most as many as there are requests.
+    pub lists: u64,
     /// Reads a second of a prefix; above, the store answers 503.
     pub reads: f64,
     /// Writes a second of a prefix; above, the store answers 503.
@@ -88,6 +90,7 @@ impl Default for Limits {
         Limits {
             latency: 0.05,
             list_latency: 0.1,
+            lists: 1,
             reads: 5500.0,
             writes: 3500.0,
             source_prefixes: 1,

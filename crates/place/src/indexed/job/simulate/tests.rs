@@ -17,6 +17,7 @@ fn scenario(workers: u64) -> Scenario {
     let limits = Limits {
         latency: 1.0,
         list_latency: 1.0,
+        lists: 1,
         reads: f64::INFINITY,
         writes: f64::INFINITY,
         source_prefixes: 1,
