@@ -109,6 +109,9 @@ fn killed_workers_are_repeated() {
     child.kill().unwrap();
     child.wait().unwrap();
     scene.job(1, "finish", &[]);
+    let young = scene.job(0, "clean", &["--json"]).document();
+    assert_eq!((&young["files"], &young["finished"]), (&0.into(), &false.into()), "{young}");
+    assert!(young["leftovers"]["younger"].as_u64().unwrap() > 0, "{young}");
     let there = objects();
     let again = scene.job(0, "run", &["--shard", "0", "--json"]).document();
     let already = again["files_unchanged"].as_u64().unwrap();

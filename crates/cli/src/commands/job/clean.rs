@@ -17,12 +17,14 @@ use crate::options::Output;
 use crate::signals::Signals;
 use crate::stores::{Stores, at};
 use crate::summary::count;
-use crate::trouble::{Ending, Trouble};
+use crate::trouble::{Ending, Trouble, complain};
 
 /// Remove the files of a finished job, and leftovers of its workers
 ///
 /// The generation needs none of the job's files. In object stores, Evener also aborts all uploads
 /// that are open in DST and J: other runs that write to DST must have ended.
+///
+/// Of a job that is not finished, it aborts only uploads that received no part for a day.
 #[derive(Args)]
 pub(super) struct Clean {
     #[command(flatten)]
@@ -43,15 +45,22 @@ impl Clean {
         let at = of_job.open(signals, output.quiet, plain)?;
         if abandon && !at.has_manifest()? {
             // Its plan was stopped: it has no ends, and nobody has worked on it.
+            let leftovers = removed(&at.stores, &[&at.place], Duration::ZERO)?;
             let ends = Ends { source: &at.at_job, target: &at.at_job, job: &at.at_job };
             let cleaned = at.evener.clean_job(&ends, &at.key, true)?;
-            let leftovers = removed(&at.stores, &[&at.place])?;
-            return tell(&Document { cleaned, leftovers }, &output);
+            return tell(&Document { cleaned, finished: false, leftovers }, abandon, &output);
         }
         let job = at.with_ends()?;
-        let cleaned = job.at.evener.clean_job(&job.ends(), &job.at.key, abandon)?;
-        let leftovers = removed(&job.at.stores, &[&job.target, &job.at.place])?;
-        tell(&Document { cleaned, leftovers }, &output)
+        let AtJob { evener, key, stores, place, at_job, .. } = &job.at;
+        let finished = evener.job_status(at_job, key)?.finished;
+        let (is_over, places) = (finished || abandon, [&job.target, place]);
+        // First, since without the job's files it could not be repeated.
+        let leftovers = removed(stores, &places, if is_over { Duration::ZERO } else { DAY })?;
+        let cleaned = match is_over {
+            true => evener.clean_job(&job.ends(), key, abandon)?,
+            false => CleanedJob::default(),
+        };
+        tell(&Document { cleaned, finished, leftovers }, abandon, &output)
     }
 }
 
@@ -63,21 +72,29 @@ impl AtJob {
     }
 }
 
-fn tell(document: &Document, output: &Output) -> Result<Ending, Trouble> {
+fn tell(document: &Document, abandon: bool, output: &Output) -> Result<Ending, Trouble> {
     if output.json {
         with_failures(document, &[])?;
     } else if !output.quiet {
         writeln!(io::stdout().lock(), "{}", document.line()).map_err(Trouble::Output)?;
+        if !document.finished && !abandon {
+            complain(&STAYS);
+        }
     }
     Ok(Ending::Done)
 }
 
-/// Removes the leftovers in those of the places that are in object stores; `None` if none is.
-fn removed(stores: &Stores, places: &[&Place]) -> Result<Option<Leftovers>, Trouble> {
+/// Removes the leftovers of an age in those of the places that are in object stores; `None` if none
+/// is.
+fn removed(
+    stores: &Stores,
+    places: &[&Place],
+    age: Duration,
+) -> Result<Option<Leftovers>, Trouble> {
     let mut sum: Option<Leftovers> = None;
     for place in places {
         let Place::Objects(address) = place else { continue };
-        let removed = stores.open_source(address)?.clean(Duration::ZERO, false);
+        let removed = stores.open_source(address)?.clean(age, false);
         let removed = removed.map_err(|fault| at(address, fault))?;
         match &mut sum {
             Some(sum) => {
@@ -96,6 +113,7 @@ fn removed(stores: &Stores, places: &[&Place]) -> Result<Option<Leftovers>, Trou
 struct Document {
     #[serde(flatten)]
     cleaned: CleanedJob,
+    finished: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     leftovers: Option<Leftovers>,
 }
@@ -103,12 +121,21 @@ struct Document {
 impl Document {
     fn line(&self) -> String {
         let mut line = format!("removed {} of the job", count(self.cleaned.files, "file"));
-        if let Some(Leftovers { uploads, probes, .. }) = &self.leftovers {
+        if let Some(Leftovers { uploads, probes, younger, .. }) = &self.leftovers {
             line.push_str(&format!("; aborted {}", count(*uploads, "unfinished upload")));
             if *probes > 0 {
                 line.push_str(&format!("; removed {}", count(*probes, "leftover object")));
+            }
+            if *younger > 0 {
+                let kept = format!("; {younger} kept because they are younger than a day");
+                line.push_str(&kept);
             }
         }
         line
     }
 }
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+const STAYS: &str = "the job is not finished, so its files stay: run `evener job finish`, or give it up \
+                     with --abandon";
