@@ -11,7 +11,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use common::{Ended, Fixture};
-use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 
 /// A fixture whose tree has 40 more files, links, an empty directory and a name that is not UTF-8.
 fn with_files() -> Fixture {
@@ -232,21 +232,39 @@ fn an_interrupted_worker_leaves_no_receipt() {
 /// A killed scheduler leaves no worker behind.
 #[test]
 fn a_worker_ends_with_its_parent() {
+    ends_with_its_parent("cpu");
+}
+
+/// An engine that loads foreign code has the work done by a child of the program.
+#[test]
+fn a_worker_with_a_witness_ends_with_its_parent() {
+    ends_with_its_parent("openssl:provider=default,path=.");
+}
+
+fn ends_with_its_parent(engine: &str) {
     let fixture = with_a_long_shard();
     // The shell has something to do after it, so it stays its parent.
-    let line = "\"$evener\" job run -k my.key --shard 0 jobs/1 & echo $! > worker; wait; :";
+    let line = "\"$evener\" job run -k my.key --engine $engine --shard 0 jobs/1 &
+        echo $! > worker; wait; :";
     let mut shell = std::process::Command::new("sh");
     shell.current_dir(fixture.path("")).args(["-c", line]).stdin(Stdio::null());
     shell.env("evener", env!("CARGO_BIN_EXE_evener")).env("XDG_STATE_HOME", fixture.path("state"));
+    shell.env("engine", engine);
     let mut shell = shell.stderr(Stdio::null()).spawn().unwrap();
     await_attempt(&fixture, &mut shell);
     let worker = fs::read_to_string(fixture.path("worker")).unwrap();
     let worker = Pid::from_raw(worker.trim().parse().unwrap()).unwrap();
-    test_kill_process(worker).unwrap();
+    assert!(is_alive(worker));
+    let children = format!("/proc/{0}/task/{0}/children", worker.as_raw_nonzero());
+    let children = fs::read_to_string(children).unwrap();
+    let children =
+        children.split_whitespace().map(|it| Pid::from_raw(it.parse().unwrap()).unwrap());
+    let all: Vec<_> = children.chain([worker]).collect();
+    assert_eq!(all.len(), if engine == "cpu" { 1 } else { 2 });
     shell.kill().unwrap();
     shell.wait().unwrap();
     let killed = Instant::now();
-    while is_alive(worker) {
+    while all.iter().any(|process| is_alive(*process)) {
         assert!(killed.elapsed() < Duration::from_secs(60), "it goes on");
         sleep(Duration::from_millis(20));
     }
