@@ -15,7 +15,8 @@ use super::{AtJob, OfJob, OpenJob, leave_behind, plain, warn};
 use crate::document::print_json;
 use crate::ends::Place;
 use crate::hints::{self, Given};
-use crate::options::{Output, Signing, Telling, TrustOptions};
+use crate::metrics::Metrics;
+use crate::options::{MetricsOptions, Output, Signing, Telling, TrustOptions};
 use crate::progress::with_bar;
 use crate::sealed::{forgetful, retain, state_of};
 use crate::signals::Signals;
@@ -45,12 +46,15 @@ pub(super) struct Finish {
     #[command(flatten)]
     trust: TrustOptions,
     #[command(flatten)]
+    metrics: MetricsOptions,
+    #[command(flatten)]
     pub(super) output: Output,
 }
 
 impl Finish {
     pub(super) fn perform(self, signals: &Signals) -> Result<Ending, Trouble> {
-        let Finish { of_job, verify, signing, trust, output } = self;
+        let Finish { of_job, verify, signing, trust, metrics, output } = self;
+        let metrics = Metrics::open(&metrics, output.quiet)?;
         let job = of_job.open(signals, output.quiet, plain)?.with_ends()?;
         let mut sealed = SealedOptions {
             keychain: job.at.keychain.clone(),
@@ -65,6 +69,8 @@ impl Finish {
         let OpenJob { at, source, target, at_source, at_target, .. } = job;
         let AtJob { evener, key, stores, at_job, .. } = at;
         let control = Arc::new(Control::default());
+        metrics.watch(&control);
+        metrics.watch_stores(&stores);
         let evener = evener.with_options(|options| options.run.control = control.clone());
         let ends = Ends { source: &at_source, target: &at_target, job: &at_job };
         let json = output.json;

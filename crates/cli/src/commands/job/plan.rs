@@ -13,7 +13,11 @@ use super::places::{check, opened, place, refuse_overlap, text};
 use super::{leave_behind, plain, warn};
 use crate::document::with_failures;
 use crate::keys::{Keyholder, of_job, recipient_texts, recipients_wrap};
-use crate::options::{JobKeys, Output, Recipients, Signing, StoreOptions, TrustOptions, values};
+use crate::metrics::Metrics;
+use crate::options::{
+    JobKeys, MetricsOptions, Output, Recipients, Signing, StoreOptions, TrustOptions, values,
+};
+use crate::progress::with_bar;
 use crate::sealed::{forgetful, state_of};
 use crate::signals::Signals;
 use crate::stores::{Stores, refuse_unused_in};
@@ -64,6 +68,8 @@ pub(super) struct Plan {
     #[command(flatten)]
     stores: StoreOptions,
     #[command(flatten)]
+    metrics: MetricsOptions,
+    #[command(flatten)]
     pub(super) output: Output,
     /// Directory or object store to seal
     #[arg(value_name = "SRC")]
@@ -84,7 +90,9 @@ impl Plan {
         let places = [("SRC", &source), ("DST", &target), ("J", &job)];
         refuse_overlap(&places)?;
         check(&places)?;
+        let metrics = Metrics::open(&self.metrics, self.output.quiet)?;
         let stores = Stores::new(&self.stores);
+        metrics.watch_stores(&stores);
         let JobKeys { origins, identities, passphrase, .. } = &self.keys;
         let exposure = &origins.exposure;
         let keyholder = Keyholder::new(signals, Some(identities), passphrase, exposure, true)?;
@@ -106,6 +114,7 @@ impl Plan {
         warnings.extend(forgetful(&sealed));
         warn(&warnings, self.output.quiet);
         let control = Arc::new(Control::default());
+        metrics.watch(&control);
         let selection = Selection::new(&self.include, &self.exclude)?;
         let evener = plain(keys.ring)?.with_options(|options| {
             self.keys.files().iter().for_each(|path| options.protect(path));
@@ -128,7 +137,9 @@ impl Plan {
         let ends = Ends { source: &source, target: &target, job: &job };
         let json = self.output.json;
         let working = signals.stop_gently(&control, move || leave_behind(json))?;
-        let planned = evener.plan_job(&ends, &sealed, &key, &options);
+        let has_bar = !json && !self.output.quiet;
+        let planned =
+            with_bar(&control, has_bar, || evener.plan_job(&ends, &sealed, &key, &options));
         working.finish();
         tell(&planned?, &self.output)
     }

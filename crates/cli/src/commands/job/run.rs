@@ -13,6 +13,7 @@ use serde_json::json;
 use super::{AtJob, OfJob, OpenJob, warn};
 use crate::document::print_json;
 use crate::hints::Given;
+use crate::metrics::Metrics;
 use crate::options::{EngineOptions, Telling};
 use crate::plan::{Plan, warnings};
 use crate::progress::Progress;
@@ -76,17 +77,19 @@ impl Run {
         // This must come before any module is loaded.
         streams::keep_output();
         let Run { of_job, which, engines, telling } = self;
+        let metrics = Metrics::open(&telling.metrics, telling.quiet)?;
         let evener = |ring| engines.evener(ring, &telling, signals);
         let job = of_job.open(signals, telling.quiet, evener)?.with_ends()?;
         warn(&warnings(Operation::Encrypt, &job.at.evener, true), telling.quiet);
-        work(job, &which, &telling, signals)
+        metrics.watch_stores(&job.at.stores);
+        work(job, &which, (&telling, &metrics), signals)
     }
 }
 
 fn work(
     job: OpenJob,
     which: &Which,
-    telling: &Telling,
+    (telling, metrics): (&Telling, &Metrics),
     signals: &Signals,
 ) -> Result<Ending, Trouble> {
     let wrap = job.wrap(signals)?.map(|(wrap, _)| wrap);
@@ -102,6 +105,7 @@ fn work(
     let route = Route::of(vec![ends]);
     let plan = Plan::new(Operation::Encrypt, evener, route, Vec::new(), |_| Ok(()))?;
     let plan = Plan { takes_shards: true, ..plan };
+    metrics.watch(&plan.control);
     let progress = Arc::new(Progress::of(&plan, telling)?);
     let plan = progress.hearing(plan);
     let ends = Ends { source: &at_source, target: &at_target, job: &at_job };

@@ -158,7 +158,10 @@ fn sorted(
             continue;
         }
         match (Row::of(&mut directory, &entry), &entry.kind) {
-            (Some(row), _) => sorter.push(row).map_err(at_root)?,
+            (Some(row), _) => {
+                run.control.found(1, row.size());
+                sorter.push(row).map_err(at_root)?;
+            }
             (None, Kind::LeftOut(reason)) => {
                 planned.notices.push(Notice { path: root.join(path), reason: reason.clone() });
             }
