@@ -8,14 +8,14 @@ use evener_core::Key;
 use evener_place::{Failure, FileError, Operation, Report, Store, indexed};
 
 pub use evener_place::indexed::{
-    CleanedJob, Ends, Finished, JobInfo, JobStatus, PlanOptions, Planned, ShardEnd, ShardRule,
-    Worked,
+    CleanedJob, Ends, Finished, JobInfo, JobStatus, PlanOptions, Planned, ShardEnd, ShardOptions,
+    ShardRule, Worked,
 };
 
 /// How long a job would take, how many requests, and what it would cost.
 pub use evener_place::indexed::simulate;
 
-use crate::sealed_trees::{SealedOptions, Wrap};
+use crate::sealed_trees::SealedOptions;
 use crate::seated::Seated;
 use crate::{Evener, Options};
 
@@ -40,8 +40,7 @@ impl Evener {
         indexed::plan(ends, &run, &transfer, sealed, key, plan)
     }
 
-    /// Does a shard of a job, unless it has a receipt. `wrap` wraps the key of this attempt for the
-    /// job's recipients, if it has any.
+    /// Does a shard of a job, unless it has a receipt.
     ///
     /// # Errors
     /// When the job or the target can't be read, or is not the one of the manifest. The report
@@ -51,10 +50,10 @@ impl Evener {
         ends: &Ends<'_>,
         key: &Key,
         number: u64,
-        wrap: Option<&Wrap>,
+        shard: ShardOptions<'_>,
     ) -> Result<(Report, ShardEnd), Failure> {
         let Seated { options, notice } = self.seated_for_job(ends)?;
-        let (mut report, end) = indexed::run_shard(ends, &options.run, key, number, wrap)?;
+        let (mut report, end) = indexed::run_shard(ends, &options.run, key, number, shard)?;
         report.notices.extend(notice);
         Ok((report, end))
     }
@@ -70,11 +69,11 @@ impl Evener {
         ends: &Ends<'_>,
         key: &Key,
         (worker, workers): (u64, u64),
-        wrap: Option<&Wrap>,
+        shard: ShardOptions<'_>,
     ) -> Result<(Report, Worked), Failure> {
         let Seated { options, notice } = self.seated_for_job(ends)?;
         let share = (worker, workers);
-        let (mut report, worked) = indexed::run_worker(ends, &options.run, key, share, wrap)?;
+        let (mut report, worked) = indexed::run_worker(ends, &options.run, key, share, shard)?;
         report.notices.extend(notice);
         Ok((report, worked))
     }

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use common::sealed::{Scene, content};
-use evener_place::indexed::ShardEnd;
+use evener_place::indexed::{ShardEnd, ShardOptions};
 
 /// A job whose shards are done.
 fn done() -> (Scene, u64) {
@@ -23,10 +23,11 @@ fn receipt(number: u64) -> String {
 
 #[track_caller]
 fn assert_refused(scene: &Scene, reason: &str) {
+    let roots = || fs::read_dir(scene.tree().join("tree")).map_or(0, Iterator::count);
+    let before = roots();
     let error = scene.unfinished();
     assert!(error.contains(reason), "{error}");
-    let roots = fs::read_dir(scene.tree().join("tree"));
-    assert_eq!(roots.map_or(0, Iterator::count), 0);
+    assert_eq!(roots(), before);
 }
 
 #[test]
@@ -65,6 +66,7 @@ fn exchanged_receipts_are_refused() {
 #[test]
 fn receipts_of_another_job_are_refused() {
     let (scene, shards) = done();
+    scene.finish();
     scene.copy("job", "old");
     // The same source is planned and done once more, by the same key.
     fs::remove_dir_all(scene.job()).unwrap();
@@ -80,6 +82,7 @@ fn receipts_of_another_job_are_refused() {
 #[test]
 fn receipts_of_an_earlier_manifest_are_refused() {
     let (scene, _) = done();
+    scene.finish();
     let marker = fs::read(scene.job().join("job")).unwrap();
     let (old, plan) = (scene.path("old"), scene.job());
     fs::rename(&plan, &old).unwrap();
@@ -89,7 +92,11 @@ fn receipts_of_an_earlier_manifest_are_refused() {
     assert_refused(&scene, "the key is not that of the job");
     // The old manifest comes back, with the new shards.
     fs::copy(old.join("manifest"), plan.join("manifest")).unwrap();
-    let error = scene.try_shard(&common::sealed::key(7), 0, None).unwrap_err().error.to_string();
+    let error = scene
+        .try_shard(&common::sealed::key(7), 0, ShardOptions::default())
+        .unwrap_err()
+        .error
+        .to_string();
     assert!(error.contains("is not the one of the manifest"), "{error}");
 }
 
@@ -106,7 +113,8 @@ fn edited_manifests_and_shards_are_refused() {
             changed[at] ^= 1;
             fs::write(&path, changed).unwrap();
             let key = common::sealed::key(7);
-            let is_refused = |number| scene.try_shard(&key, number, None).is_err();
+            let is_refused =
+                |number| scene.try_shard(&key, number, ShardOptions::default()).is_err();
             assert!((0..shards).any(is_refused), "{file} {at}");
         }
         fs::write(&path, honest).unwrap();

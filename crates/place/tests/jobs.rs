@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use common::sealed::{Scene, content, key};
-use evener_place::indexed::{SealedOptions, ShardEnd};
+use evener_place::indexed::{SealedOptions, ShardEnd, ShardOptions};
 
 #[test]
 fn shards_in_any_order_make_one_generation() {
@@ -101,7 +101,11 @@ fn changed_and_removed_objects_are_named() {
     scene.plan(100);
     scene.write("a/4", b"something else");
     fs::remove_file(scene.source().join("c/d/e/7")).unwrap();
+    // The source may only be out of reach, like a disk that is not mounted.
     let (report, end) = scene.run_shard(0);
+    assert_eq!((end, report.failures.len()), (ShardEnd::Failed, 1));
+    let skipping = ShardOptions { skips_gone: true, ..ShardOptions::default() };
+    let (report, end) = scene.try_shard(&key(7), 0, skipping).unwrap();
     assert_eq!((end, &report.failures[..]), (ShardEnd::Done, &[][..]));
     let finished = scene.finish();
     assert_eq!(finished.changed, [PathBuf::from("a/4")]);
@@ -136,7 +140,9 @@ fn a_job_adds_a_generation_to_a_tree() {
     scene.seal(&scene.with_key("other"));
     fs::remove_file(scene.source().join("between")).unwrap();
     scene.run_worker((0, 1));
-    assert_eq!(scene.finish().generation, 3);
+    let finished = scene.finish();
+    assert_eq!((finished.generation, finished.between), (3, 1));
+    assert_eq!(scene.job_status().generation, 3);
     scene.open("out", &scene.with_key("reader"));
     assert_same_bytes(&scene);
     // A later run on the same tree seals only what has changed.
@@ -153,14 +159,15 @@ fn each_attempt_has_a_key_of_its_own_for_recipients() {
     let identity = common::same_identity();
     let writer = scene.with_recipient(&identity, "finisher");
     let planned = scene.try_plan_as(&writer, 10, &["somebody"]).unwrap();
-    let run = |number| scene.try_shard(&key(7), number, writer.wrap.as_ref()).unwrap().1;
+    let options = ShardOptions { wrap: writer.wrap.as_ref(), ..ShardOptions::default() };
+    let run = |number| scene.try_shard(&key(7), number, options).unwrap().1;
     for number in 0..planned.shards {
         assert_eq!(run(number), ShardEnd::Done);
     }
     // Another attempt at a shard makes files of its own.
     fs::remove_file(scene.job().join("receipts/000000000")).unwrap();
     assert!((0..planned.shards).map(run).any(|end| end == ShardEnd::Done));
-    assert!(scene.try_shard(&key(7), 0, None).is_ok());
+    assert!(scene.try_shard(&key(7), 0, ShardOptions::default()).is_ok());
     let finished = scene.try_finish_as(&writer).unwrap();
     assert_eq!((finished.generation, finished.already), (1, 0));
     let reader = scene.with_identity(&identity, "finisher");
@@ -230,17 +237,85 @@ fn cleaning_removes_the_job_alone() {
 }
 
 #[test]
+fn no_file_any_more_is_gone() {
+    let scene = Scene::new();
+    scene.write_many();
+    scene.plan(100);
+    for (number, name) in ["a/4", "a/8", "a-b/1"].iter().enumerate() {
+        let path = scene.source().join(name);
+        fs::remove_file(&path).unwrap();
+        match number {
+            0 => fs::create_dir(&path).unwrap(),
+            1 => std::os::unix::fs::symlink("elsewhere", &path).unwrap(),
+            _ => drop(std::os::unix::net::UnixListener::bind(&path).unwrap()),
+        }
+    }
+    assert_eq!(scene.run_shard(0).1, ShardEnd::Failed);
+    let skipping = ShardOptions { skips_gone: true, ..ShardOptions::default() };
+    assert_eq!(scene.try_shard(&key(7), 0, skipping).unwrap().1, ShardEnd::Done);
+    assert_eq!(scene.finish().gone.len(), 3);
+}
+
+#[test]
+fn an_abandoned_job_leaves_no_tree_of_its_own() {
+    let scene = Scene::new();
+    scene.write_many();
+    scene.plan(10);
+    scene.run_shard(1);
+    scene.try_clean_job(true).unwrap();
+    let left = |path| content(path).keys().filter(|it| !it.as_os_str().is_empty()).count();
+    assert_eq!((left(&scene.job()), left(&scene.tree())), (0, 0));
+    scene.plan(10);
+    scene.run_worker((0, 1));
+    scene.finish();
+    // A tree with generations stays.
+    scene.try_clean_job(false).unwrap();
+    scene.plan(10);
+    scene.run_shard(0);
+    scene.try_clean_job(true).unwrap();
+    scene.open("out", &scene.with_key("reader"));
+    scene.assert_same("out");
+}
+
+#[test]
+fn a_new_tree_has_one_job() {
+    let scene = Scene::new();
+    scene.write_many();
+    scene.plan(10);
+    fs::rename(scene.job(), scene.path("first")).unwrap();
+    let error = scene.try_plan(10, &[]).unwrap_err().error.to_string();
+    assert!(error.contains("another job or run"), "{error}");
+    // A plan that fails leaves nothing behind.
+    let left = content(&scene.job());
+    assert!(left.keys().all(|path| path.as_os_str().is_empty()), "{:?}", left.keys());
+    fs::remove_dir_all(scene.job()).unwrap();
+    fs::rename(scene.path("first"), scene.job()).unwrap();
+    scene.run_worker((0, 1));
+    scene.finish();
+}
+
+#[test]
+fn a_job_needs_a_place_of_its_own() {
+    let scene = Scene::new();
+    scene.write_many();
+    fs::create_dir(scene.job()).unwrap();
+    fs::write(scene.job().join("mine"), b"mine").unwrap();
+    let error = scene.try_plan(10, &[]).unwrap_err().error.to_string();
+    assert!(error.contains("holds something else"), "{error}");
+}
+
+#[test]
 fn plans_that_can_not_be_kept_are_refused() {
     let scene = Scene::new();
     let error = scene.try_plan(10, &[]).unwrap_err().error.to_string();
     assert!(error.contains("nothing was planned"), "{error}");
-    fs::remove_dir_all(scene.job()).unwrap();
     scene.write_many();
     scene.plan(10);
     let error = scene.try_plan(10, &[]).unwrap_err().error.to_string();
     assert!(error.contains("a job already"), "{error}");
-    let error = scene.try_shard(&key(8), 0, None).unwrap_err().error.to_string();
+    let error = scene.try_shard(&key(8), 0, ShardOptions::default()).unwrap_err().error.to_string();
     assert!(error.contains("the key is not that of the job"), "{error}");
-    let error = scene.try_shard(&key(7), 99, None).unwrap_err().error.to_string();
+    let error =
+        scene.try_shard(&key(7), 99, ShardOptions::default()).unwrap_err().error.to_string();
     assert!(error.contains("no shard 99"), "{error}");
 }

@@ -51,8 +51,8 @@ mod writer;
 pub use clean::{CleanOptions, Cleaned, clean};
 pub use diff::{Change, Difference, Later, diff};
 pub use job::{
-    CleanedJob, Ends, Finished, JobInfo, JobStatus, PlanOptions, Planned, ShardEnd, ShardRule,
-    Worked, clean_job, finish, job_info, plan, run_shard, run_worker, simulate, status,
+    CleanedJob, Ends, Finished, JobInfo, JobStatus, PlanOptions, Planned, ShardEnd, ShardOptions,
+    ShardRule, Worked, clean_job, finish, job_info, plan, run_shard, run_worker, simulate, status,
 };
 pub use keys::{Keychain, Opened};
 pub use known::refuse_gone;

@@ -12,7 +12,7 @@ use evener_pipeline::Worker;
 
 use super::assembler::{Assembler, Line, Slot};
 use super::blob::SealedBlob;
-use super::depot::{Depot, name_of};
+use super::depot::{Depot, name_of, refused};
 use super::hash::{Part, TreeHash};
 use super::index_writer::Names;
 use super::job::{Made, ShardFiles};
@@ -401,8 +401,10 @@ impl Objects for Sealing<'_> {
             FileError::Place(Fault::Missing(name))
                 if self.shard.is_some() && name == item.entry.name =>
             {
-                self.shard.into_iter().for_each(|shard| shard.is_gone(item));
-                self.record.left_out_file(item.entry.name.path(), IS_GONE);
+                match self.shard.is_some_and(|shard| shard.leaves_out(item)) {
+                    true => self.record.left_out_file(item.entry.name.path(), IS_GONE),
+                    false => self.record.failed_file(item.entry.name.path(), refused(IS_GONE)),
+                }
             }
             // Every other file would fail in the same way.
             FileError::Place(Fault::Closed(_)) => self.assembler.give_up(error),
@@ -415,7 +417,7 @@ impl Objects for Sealing<'_> {
     }
 }
 
-const IS_GONE: &str = "it was there when the job was planned, and is gone";
+const IS_GONE: &str = "it was there when the job was planned, and is gone, or is no file any more";
 
 const GONE_AGAIN: &str = "another attempt had made its file, which is gone again";
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use evener_core::Key;
 use evener_place::indexed::{
     self, CleanedJob, Ends, Finished, JobStatus, PlanOptions, Planned, SealedOptions, ShardEnd,
-    ShardRule, Wrap,
+    ShardOptions, ShardRule,
 };
 use evener_place::{Failure, Local, Report, TreeOptions};
 
@@ -55,22 +55,25 @@ impl Scene {
         &self,
         key: &Key,
         number: u64,
-        wrap: Option<&Wrap>,
+        options: ShardOptions<'_>,
     ) -> Result<(Report, ShardEnd), Failure> {
-        self.with_ends(|ends| indexed::run_shard(ends, &self.run.run, key, number, wrap))
+        self.with_ends(|ends| indexed::run_shard(ends, &self.run.run, key, number, options))
     }
 
     #[track_caller]
     pub fn run_shard(&self, number: u64) -> (Report, ShardEnd) {
-        self.try_shard(&key(7), number, None).unwrap()
+        self.try_shard(&key(7), number, ShardOptions::default()).unwrap()
     }
 
     /// Has a worker do everything that is left.
     #[track_caller]
     pub fn run_worker(&self, worker: (u64, u64)) -> indexed::Worked {
         let run = &self.run.run;
-        let worked =
-            self.with_ends(|ends| indexed::run_worker(ends, run, &key(7), worker, None)).unwrap();
+        let worked = self
+            .with_ends(|ends| {
+                indexed::run_worker(ends, run, &key(7), worker, ShardOptions::default())
+            })
+            .unwrap();
         assert_eq!(worked.0.failures, []);
         worked.1
     }

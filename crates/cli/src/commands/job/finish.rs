@@ -142,6 +142,7 @@ fn document(finished: &Finished, verified: Option<&Report>, failures: &[Failure]
     let named = |paths: &[PathBuf]| paths.iter().map(|path| entry(path)).collect::<Vec<_>>();
     json!({
         "generation": generation,
+        "between": finished.between,
         "is_new": is_new,
         "entries": entries,
         "objects": objects,
@@ -178,6 +179,10 @@ fn line(finished: &Finished) -> String {
         (changed.len() as u64, "changed since the plan"),
         (gone.len() as u64, "gone"),
     ];
+    if finished.between > 0 {
+        let made = count(finished.between, "generation");
+        line.push_str(&format!("; it takes the place of {made} made since the plan"));
+    }
     for (number, what) in further.iter().filter(|(number, _)| *number > 0) {
         line.push_str(&format!("; {number} {what}"));
     }

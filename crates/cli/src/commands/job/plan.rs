@@ -48,7 +48,7 @@ pub(super) struct Plan {
     /// End a shard before it has more than SIZE of content [default: 64G]
     ///
     /// An object with more is a shard of its own
-    #[arg(long, value_name = "SIZE", value_parser = values::bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = some_bytes)]
     bytes: Option<u64>,
     /// Skip files that match; repeatable
     ///
@@ -143,6 +143,14 @@ impl Plan {
         working.finish();
         tell(&planned?, &self.output)
     }
+}
+
+/// A size of at least one byte.
+fn some_bytes(text: &str) -> Result<u64, String> {
+    values::bytes(text).and_then(|bytes| match bytes {
+        0 => Err("a shard has at least one byte".to_owned()),
+        bytes => Ok(bytes),
+    })
 }
 
 fn tell(planned: &Planned, output: &Output) -> Result<Ending, Trouble> {

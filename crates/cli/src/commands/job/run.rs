@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
-use evener::jobs::{Ends, ShardEnd, Worked};
+use evener::jobs::{Ends, ShardEnd, ShardOptions, Worked};
 use evener::{Control, Failure, Operation, Report};
 use evener_cli::streams;
 use serde::Serialize;
@@ -33,8 +33,7 @@ use crate::trouble::{Ending, Trouble, complain};
 /// then those of others that are not done yet. Its exit status is 0 when there is nothing left for
 /// it to do.
 ///
-/// It seals objects that have changed since the plan as they are now. `evener job finish` names
-/// those that are gone.
+/// It seals objects that have changed since the plan as they are now.
 ///
 /// The program ends when the process that started it ends.
 #[derive(Args)]
@@ -43,6 +42,12 @@ pub(super) struct Run {
     of_job: OfJob,
     #[command(flatten)]
     which: Which,
+    /// Leave out objects that are gone, or are no files any more
+    ///
+    /// Without this option, the shard fails: the source may only be out of reach, like a disk that
+    /// is not mounted. `evener job finish` names what was left out
+    #[arg(long)]
+    skip_gone: bool,
     #[command(flatten)]
     pub(super) engines: EngineOptions,
     #[command(flatten)]
@@ -76,19 +81,19 @@ impl Run {
     pub(super) fn perform(self, signals: &Signals) -> Result<Ending, Trouble> {
         // This must come before any module is loaded.
         streams::keep_output();
-        let Run { of_job, which, engines, telling } = self;
+        let Run { of_job, which, skip_gone, engines, telling } = self;
         let metrics = Metrics::open(&telling.metrics, telling.quiet)?;
         let evener = |ring| engines.evener(ring, &telling, signals);
         let job = of_job.open(signals, telling.quiet, evener)?.with_ends()?;
         warn(&warnings(Operation::Encrypt, &job.at.evener, true), telling.quiet);
         metrics.watch_stores(&job.at.stores);
-        work(job, &which, (&telling, &metrics), signals)
+        work(job, (&which, skip_gone), (&telling, &metrics), signals)
     }
 }
 
 fn work(
     job: OpenJob,
-    which: &Which,
+    (which, skips_gone): (&Which, bool),
     (telling, metrics): (&Telling, &Metrics),
     signals: &Signals,
 ) -> Result<Ending, Trouble> {
@@ -115,16 +120,17 @@ fn work(
         let begun = Instant::now();
         move || leave_behind(&control, begun, &telling, &progress)
     })?;
-    let (wrap, evener) = (wrap.as_ref(), &plan.evener);
+    let options = ShardOptions { wrap: wrap.as_ref(), skips_gone };
+    let evener = &plan.evener;
     let result: Result<(Report, Shards), Failure> =
         progress.watch(&plan, || match (which.shard, which.worker) {
             (Some(number), _) => {
-                let (report, end) = evener.run_shard(&ends, &key, number, wrap)?;
+                let (report, end) = evener.run_shard(&ends, &key, number, options)?;
                 Ok((report, Shards::of(number, end)))
             }
             (None, share) => {
                 let share = share.unwrap_or((0, 1));
-                let (report, worked) = evener.run_job_worker(&ends, &key, share, wrap)?;
+                let (report, worked) = evener.run_job_worker(&ends, &key, share, options)?;
                 Ok((report, worked.into()))
             }
         });

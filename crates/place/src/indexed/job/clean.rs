@@ -7,9 +7,9 @@ use std::thread;
 use evener_core::{IgnorePoison, Key};
 use serde::Serialize;
 
-use super::super::at_work;
 use super::super::depot::{Depot, refused};
-use super::manifest::{FINISHED, Job, MANIFEST, MARKER, RECEIPTS, marker};
+use super::super::{at_work, marker};
+use super::manifest::{self, FINISHED, Job, MANIFEST, MARKER, RECEIPTS};
 use super::plan::Ends;
 use crate::place::{Kind, Store};
 use crate::{Failure, Fault, FileError, Name, RunSettings};
@@ -36,7 +36,7 @@ pub fn clean_job(
 ) -> Result<CleanedJob, Failure> {
     let of_job = |error| Failure { path: ends.job.label(), error };
     let depot = Depot::of(ends.job, run).map_err(of_job)?;
-    marker(&depot).map_err(of_job)?;
+    manifest::marker(&depot).map_err(of_job)?;
     let job = match depot.read(MANIFEST, u64::MAX).map_err(of_job)? {
         Some(_) => Some(Job::open(ends.job, run, key).map_err(of_job)?),
         None => None,
@@ -48,34 +48,57 @@ pub fn clean_job(
         )));
     }
     if let Some(job) = &job {
-        let target = Depot::of(ends.target, run);
-        let forgotten =
-            target.and_then(|it| at_work::forget(&it, vec![job.manifest.writer.clone()]));
-        forgotten.map_err(|error| Failure { path: ends.target.label(), error })?;
+        let target = Depot::of(ends.target, run).and_then(|target| {
+            at_work::forget(&target, vec![job.manifest.writer.clone()])?;
+            if is_finished { Ok(()) } else { job.remove_begun(&target, ends.target) }
+        });
+        target.map_err(|error| Failure { path: ends.target.label(), error })?;
     }
     let files = remove_all(&depot, ends.job).map_err(of_job)?;
     Ok(CleanedJob { files })
 }
 
+impl Job<'_> {
+    /// Removes a tree that the job has begun and that nobody else has written to.
+    fn remove_begun(&self, target: &Depot<'_>, store: &dyn Store) -> Result<(), FileError> {
+        let is_its = marker::read(target)? == Some(self.tree()?);
+        if !is_its || !target.list("tree")?.is_empty() || !at_work::all(target)?.is_empty() {
+            return Ok(());
+        }
+        remove_below(target, store, &["data", "keys", "writers", "tree"])?;
+        remove(target, store, vec![Name::found(Path::new(marker::MARKER).to_owned())]).map(drop)
+    }
+}
+
 /// Removes the files that jobs have, the manifest and the marker last.
-fn remove_all(depot: &Depot<'_>, store: &dyn Store) -> Result<u64, FileError> {
-    let (mut files, mut directories, mut removed) = (Vec::new(), Vec::new(), 0);
+pub(super) fn remove_all(depot: &Depot<'_>, store: &dyn Store) -> Result<u64, FileError> {
+    let mut removed = remove_below(depot, store, &OWN)?;
+    for last in [FINISHED, MANIFEST, MARKER] {
+        removed += remove(depot, store, vec![Name::found(Path::new(last).to_owned())])?;
+    }
+    Ok(removed)
+}
+
+/// Removes these directories. Returns the number of files in them.
+fn remove_below(
+    depot: &Depot<'_>,
+    store: &dyn Store,
+    directories: &[&str],
+) -> Result<u64, FileError> {
+    let (mut files, mut emptied) = (Vec::new(), Vec::new());
     for entry in depot.origin.walk() {
         let entry = entry?;
-        let is_own = OWN.iter().any(|own| entry.name.path().starts_with(own));
+        let is_below = directories.iter().any(|it| entry.name.path().starts_with(it));
         match entry.kind {
-            Kind::Directory if is_own => directories.push(entry.name),
-            _ if is_own => files.push(entry.name),
+            Kind::Directory if is_below => emptied.push(entry.name),
+            _ if is_below => files.push(entry.name),
             _ => {}
         }
     }
-    removed += remove(depot, store, files)?;
-    directories.sort_by_key(|name| std::cmp::Reverse(name.path().components().count()));
+    let removed = remove(depot, store, files)?;
+    emptied.sort_by_key(|name| std::cmp::Reverse(name.path().components().count()));
     if store.tree().is_some() {
-        directories.iter().try_for_each(|name| passed_over(store.remove(name)))?;
-    }
-    for last in [FINISHED, MANIFEST, MARKER] {
-        removed += remove(depot, store, vec![Name::found(Path::new(last).to_owned())])?;
+        emptied.iter().try_for_each(|name| passed_over(store.remove(name)))?;
     }
     Ok(removed)
 }

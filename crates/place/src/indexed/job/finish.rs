@@ -26,6 +26,9 @@ pub struct Finished {
     pub generation: u64,
     /// True if this call has made it; false where it was there.
     pub is_new: bool,
+    /// Generations that others have made since the plan. The one of the job has none of their
+    /// changes.
+    pub between: u64,
     /// The number of entries.
     pub entries: u64,
     /// The number of objects.
@@ -42,8 +45,10 @@ pub struct Finished {
 
 /// The note that a generation is made.
 #[derive(Serialize, Deserialize)]
-struct Note {
-    generation: u64,
+pub(super) struct Note {
+    pub(super) generation: u64,
+    #[serde(default)]
+    between: u64,
     entries: u64,
     objects: u64,
     bytes: u64,
@@ -103,10 +108,11 @@ fn lacking(missing: &[u64], shards: usize) -> String {
 
 impl Note {
     fn into_finished(self, is_new: bool) -> Finished {
-        let Note { generation, entries, objects, bytes, already, changed, gone } = self;
+        let Note { generation, between, entries, objects, bytes, already, changed, gone } = self;
         Finished {
             generation,
             is_new,
+            between,
             entries,
             objects,
             bytes,
@@ -123,7 +129,7 @@ fn path_of(hexadecimal: &str) -> Option<PathBuf> {
 }
 
 impl Job<'_> {
-    fn note(&self) -> Result<Option<Note>, FileError> {
+    pub(super) fn note(&self) -> Result<Option<Note>, FileError> {
         let Some(sealed) = self.depot.read(FINISHED, 1 << 30)? else { return Ok(None) };
         let plain = self.depot.open(self.keys.recipe(JobFile::Finished, &self.digest)?, &sealed)?;
         serde_json::from_slice(&plain).map(Some).map_err(|error| refused(error.to_string()))
@@ -169,6 +175,7 @@ impl Job<'_> {
             let committed = writer.commit(index, base, &own, signing.as_ref(), state.as_ref())?;
             if let Some((number, _)) = committed {
                 note.generation = number;
+                note.between = number.saturating_sub(self.manifest.generation);
                 return Ok(note);
             }
         }
@@ -216,7 +223,7 @@ impl Job<'_> {
             at += 1;
             Ok(())
         })?;
-        Ok(Note { generation: 0, entries, objects, bytes, already, changed, gone })
+        Ok(Note { generation: 0, between: 0, entries, objects, bytes, already, changed, gone })
     }
 
     /// Gives the tree the wrapped key of an attempt.

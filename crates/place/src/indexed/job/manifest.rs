@@ -81,7 +81,8 @@ impl<'a> Job<'a> {
         let keys = JobKeys::new(key, marker(&depot)?)?;
         let Some(file) = depot.read(MANIFEST, MOST_MANIFEST)? else {
             return Err(refused(
-                "its plan has not ended, or was stopped: plan it again in another place",
+                "its plan has not ended, or was stopped: `evener job clean --abandon` removes what is \
+                 left of it",
             ));
         };
         let plain = depot.open(keys.recipe(JobFile::Manifest, &[0; 32])?, &file);

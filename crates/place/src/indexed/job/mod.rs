@@ -25,7 +25,7 @@ pub use clean::{CleanedJob, clean_job};
 pub use finish::{Finished, finish};
 pub use plan::{Ends, PlanOptions, Planned, plan};
 pub(super) use receipt::Made;
-pub use run::{ShardEnd, run_shard};
+pub use run::{ShardEnd, ShardOptions, run_shard};
 pub(super) use shard_files::ShardFiles;
 pub use shards::ShardRule;
 pub use status::{JobInfo, JobStatus, job_info, status};

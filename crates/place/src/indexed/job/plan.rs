@@ -14,11 +14,13 @@ use super::super::depot::{Created, Depot, refused};
 use super::super::keys::Keys;
 use super::super::state::hexadecimal;
 use super::super::writer::{SealedOptions, Writer};
-use super::manifest::{MANIFEST, Manifest, Shard, VERSION, create_marker, shard_path};
+use super::clean::remove_all;
+use super::manifest::{MANIFEST, MARKER, Manifest, Shard, VERSION, create_marker, shard_path};
 use super::rows::{Row, RowWriter};
 use super::shards::{Cutter, ShardRule};
 use super::sorter::{Merged, Sorter, is_object};
-use crate::place::{Kind, Origin, Store};
+use crate::place::{Entry, Kind, Origin, Store};
+use crate::temporary::is_temporary_name;
 use crate::{Failure, Fault, FileError, Notice, RunSettings, TransferOptions};
 
 /// What a planner decides.
@@ -83,13 +85,40 @@ pub fn plan(
     let mut planned = Planned::default();
     let rows = sorted(ends.source, run, options, plan, &mut planned)?;
     let of_job = |error| Failure { path: ends.job.label(), error };
-    let of_target = |error| Failure { path: ends.target.label(), error };
     let depot = Depot::of(ends.job, run).map_err(of_job)?;
     let job = JobId::random().map_err(|error| of_job(error.into()))?;
     let keys = JobKeys::new(key, job).map_err(|error| of_job(error.into()))?;
+    if depot.list("").map_err(of_job)?.iter().any(|entry| !is_leftover(entry)) {
+        return Err(of_job(refused(match depot.read(MARKER, 4096) {
+            Ok(Some(_)) => {
+                "it is a job already; plan in another place, or remove that job with \
+                            `evener job clean`"
+            }
+            _ => "it holds something else; a job's own files need a new or an empty place",
+        })));
+    }
     create_marker(&depot, job).map_err(of_job)?;
+    let written = write_plan(ends, &depot, &keys, rows, (run, options, sealed, plan), &mut planned);
+    if written.is_err() {
+        // Nobody can use it, and it would be in the way of the next plan.
+        drop(remove_all(&depot, ends.job));
+    }
+    written.map(|()| planned)
+}
+
+/// Writes the files of a job, the manifest last.
+fn write_plan(
+    ends: &Ends<'_>,
+    depot: &Depot<'_>,
+    keys: &JobKeys,
+    rows: Merged,
+    (run, options, sealed, plan): (&RunSettings, &TransferOptions, &SealedOptions, &PlanOptions),
+    planned: &mut Planned,
+) -> Result<(), Failure> {
+    let of_job = |error| Failure { path: ends.job.label(), error };
+    let of_target = |error| Failure { path: ends.target.label(), error };
     let requests = ends.job.abilities().requests();
-    let mut shards = cut(&depot, &keys, rows, plan.rule, requests).map_err(of_job)?;
+    let mut shards = cut(depot, keys, rows, plan.rule, requests).map_err(of_job)?;
     // A source has an entry of its own.
     let root = hexadecimal(b"");
     if shards.iter().all(|shard| shard.entries == u64::from(shard.first == root)) {
@@ -97,7 +126,7 @@ pub fn plan(
     }
     // The longest come first, so that nobody waits for one at the end.
     shards.sort_by_key(|shard| (std::cmp::Reverse(shard.bytes), shard.place));
-    planned.job = job.to_string();
+    planned.job = keys.job().to_string();
     planned.shards = shards.len() as u64;
     planned.entries = shards.iter().map(|shard| shard.entries).sum();
     planned.objects = shards.iter().map(|shard| shard.objects).sum();
@@ -123,8 +152,18 @@ pub fn plan(
     };
     let plain =
         serde_json::to_vec(&manifest).map_err(|error| of_job(refused(error.to_string())))?;
-    write(&depot, &keys, JobFile::Manifest, MANIFEST, &plain).map_err(of_job)?;
-    Ok(planned)
+    let written = write(depot, keys, JobFile::Manifest, MANIFEST, &plain);
+    if written.is_err() {
+        let target = Depot::of(ends.target, run);
+        drop(target.and_then(|target| at_work::forget(&target, vec![manifest.writer])));
+    }
+    written.map_err(of_job).map(drop)
+}
+
+/// Returns whether an entry is an unfinished file, or one by which a store was tried.
+fn is_leftover(entry: &Entry) -> bool {
+    let name = entry.name.path().file_name().unwrap_or_default();
+    is_temporary_name(name.as_encoded_bytes())
 }
 
 /// All rows in order.
@@ -199,6 +238,9 @@ impl Target {
         if let Some(state) = &state {
             sealed.check_audience(&writer.depot, state, tree)?;
         }
+        if is_begun_by_others(&writer.depot)? {
+            return Err(refused(BUSY));
+        }
         let base = writer.base(&Keys::new(tree, &sealed.keychain)?, state.as_ref())?;
         Ok(Target {
             tree,
@@ -209,6 +251,11 @@ impl Target {
             writer: at_work::announce(&writer.depot)?,
         })
     }
+}
+
+/// Returns whether others are making the first generation of a tree. They may have another key.
+fn is_begun_by_others(depot: &Depot<'_>) -> Result<bool, FileError> {
+    Ok(depot.list("tree")?.is_empty() && !at_work::all(depot)?.is_empty())
 }
 
 /// Cuts rows into shards, and writes their files.
@@ -307,6 +354,9 @@ fn write(
 
 /// The most shards that are written at once.
 const MOST_WRITERS: usize = 16;
+
+const BUSY: &str = "another job or run is making the first generation of this tree: let it finish, or \
+                    choose another place";
 
 const NOTHING: &str = "nothing was planned: it holds neither files nor links nor directories that are \
                        taken";

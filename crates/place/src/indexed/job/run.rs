@@ -22,7 +22,6 @@ use super::super::writer::{Sealed, SealedOptions, Wrap, Writer};
 use super::manifest::{Job, Shard, attempt_path, attempts_of, receipt_path};
 use super::plan::Ends;
 use super::receipt::{BlockOf, Made, Receipt};
-use super::rows::Row;
 use super::shard_files::{ShardFiles, ShardFound};
 use super::source::Source;
 use crate::record::Record;
@@ -42,8 +41,17 @@ pub enum ShardEnd {
     Failed,
 }
 
-/// Does a shard, unless it has a receipt. `wrap` wraps the key of the attempt for the recipients of
-/// the job, if it has any.
+/// How a shard is done.
+#[derive(Clone, Copy, Default)]
+pub struct ShardOptions<'a> {
+    /// Wraps the key of the attempt for the recipients of the job, if it has any.
+    pub wrap: Option<&'a Wrap>,
+    /// Leave out objects that are gone, or that are no files any more. Otherwise they are failures:
+    /// the source may only be out of reach, like a disk that is not mounted.
+    pub skips_gone: bool,
+}
+
+/// Does a shard, unless it has a receipt.
 ///
 /// # Errors
 /// When the job or the target can't be read, or is not what the manifest says. What fails on the
@@ -53,14 +61,14 @@ pub fn run_shard(
     run: &RunSettings,
     key: &Key,
     number: u64,
-    wrap: Option<&Wrap>,
+    options: ShardOptions<'_>,
 ) -> Result<(Report, ShardEnd), Failure> {
     let of_job = |error| Failure { path: ends.job.label(), error };
     let job = match Job::open(ends.job, run, key) {
         Err(FileError::Interrupted) => return Ok((interrupted(), ShardEnd::Failed)),
         job => job.map_err(of_job)?,
     };
-    let done = job.run(ends, run, number, wrap)?;
+    let done = job.run(ends, run, number, options)?;
     Ok(done.unwrap_or_else(|| (empty(), ShardEnd::Already)))
 }
 
@@ -80,9 +88,9 @@ impl Job<'_> {
         ends: &Ends<'_>,
         run: &RunSettings,
         number: u64,
-        wrap: Option<&Wrap>,
+        options: ShardOptions<'_>,
     ) -> Result<Option<(Report, ShardEnd)>, Failure> {
-        match self.attempt(ends, run, number, wrap) {
+        match self.attempt(ends, run, number, options) {
             Err(Failure { error: FileError::Interrupted, .. }) => {
                 Ok(Some((interrupted(), ShardEnd::Failed)))
             }
@@ -95,7 +103,7 @@ impl Job<'_> {
         ends: &Ends<'_>,
         run: &RunSettings,
         number: u64,
-        wrap: Option<&Wrap>,
+        options: ShardOptions<'_>,
     ) -> Result<Option<(Report, ShardEnd)>, Failure> {
         let of_job = |error| Failure { path: ends.job.label(), error };
         let of_target = |error| Failure { path: ends.target.label(), error };
@@ -111,11 +119,12 @@ impl Job<'_> {
         let mark = attempt_path(shard.place, attempt);
         self.depot.create(&mark, b"evener-attempt-v1\n").map_err(of_job)?;
         let names = self.keys.names(shard.place).map_err(|error| of_job(error.into()))?;
-        let (own, wrapped) = self.own_key(wrap).map_err(of_target)?;
+        let (own, wrapped) = self.own_key(options.wrap).map_err(of_target)?;
         let (job, may_be_there) = (self, !earlier.is_empty());
         let (names, own) = (&names, &own);
         let attempt = Attempt { job, shard, attempt, names, own, wrapped, may_be_there };
-        attempt.seal(ends, run, target, rows).map(Some)
+        let source = Source::new(ends.source, rows, options.skips_gone);
+        attempt.seal(ends, run, target, &source).map(Some)
     }
 
     pub(super) fn has_receipt(&self, shard: &Shard) -> Result<bool, FileError> {
@@ -167,16 +176,15 @@ impl Attempt<'_> {
         ends: &Ends<'_>,
         run: &RunSettings,
         depot: Depot<'_>,
-        rows: Vec<Row>,
+        source: &Source<'_>,
     ) -> Result<(Report, ShardEnd), Failure> {
         let started = Instant::now();
         let of_target = |error| Failure { path: ends.target.label(), error };
         let Attempt { job, own, .. } = self;
         let generation = job.manifest.generation;
-        let source = Source::new(ends.source, rows);
         let (options, sealed) = (TransferOptions::default(), SealedOptions::default());
         let writer = Writer::of(ends.target, run, &options, &sealed).map_err(of_target)?;
-        let writer = Writer { origin: &source, ..writer };
+        let writer = Writer { origin: source, ..writer };
         let border = job.border().map_err(of_target)?;
         let settings = IndexSettings {
             depot,
@@ -200,10 +208,11 @@ impl Attempt<'_> {
             versions: source.versions(),
             has_own_files: job.has_own_files(),
             may_be_there: self.may_be_there,
+            skips_gone: source.skips_gone,
             found: Mutex::default(),
         };
         let sealing = Sealing {
-            origin: &source,
+            origin: source,
             store: ends.target,
             depot,
             keys: &ring,
@@ -221,7 +230,7 @@ impl Attempt<'_> {
             shard: Some(&files),
         };
         let mut old = Old::new(None, false, None, Vec::new(), None);
-        let done = self.watched(&source, || writer.seal_changed(&sealing, &mut old));
+        let done = self.watched(source, || writer.seal_changed(&sealing, &mut old));
         let done = done.map_err(of_target)?;
         let is_stopped = run.control.is_stopped();
         let index = assembler.end();

@@ -12,7 +12,7 @@ use super::super::depot::{Depot, name_of, refused};
 use super::super::sealing::{Item, Sealing};
 use super::receipt::Made;
 use super::rows::version_of_blob;
-use crate::place::Reading;
+use crate::place::{Blob, Reading};
 use crate::random_access::RandomAccess;
 use crate::{Fault, FileError, Name};
 
@@ -26,6 +26,8 @@ pub(in crate::indexed) struct ShardFiles<'a> {
     pub(super) has_own_files: bool,
     /// True if an earlier attempt has begun, so files may be there.
     pub(super) may_be_there: bool,
+    /// True to leave out objects that are gone.
+    pub(super) skips_gone: bool,
     pub(super) found: Mutex<ShardFound>,
 }
 
@@ -84,23 +86,28 @@ impl ShardFiles<'_> {
         if blob.length() != length {
             return Err(self.conflict(name));
         }
-        let (mut header, mut tag) = ([0; Cobblestone::HEADER_LENGTH], [0; 16]);
-        let at = padded - StorageName::LENGTH as u64;
-        blob.read_at(&mut header, 0).map_err(at_target)?;
-        blob.read_at(&mut tag, length - 16).map_err(at_target)?;
         let version = blob.version().map(|version| version.text);
+        let read = Arc::new(ReadOnce { blob, parts: Mutex::default() });
+        let at = padded - StorageName::LENGTH as u64;
         let mut there = [0; StorageName::LENGTH];
-        let read = RandomAccess::of(blob, sealing.keys, self.engine(worker)?)
-            .and_then(|opened| opened.read_at(&mut there, at));
-        let commitment = commitment_of(&header).ok_or_else(|| self.conflict(name))?;
-        match read {
+        let opened = RandomAccess::of(Box::new(read.clone()), sealing.keys, self.engine(worker)?);
+        match opened.and_then(|opened| opened.read_at(&mut there, at)) {
             Ok(read) if read == there.len() && there == *name.bytes() => {}
             Ok(_) | Err(FileError::Format(_) | FileError::Rejected { .. }) => {
                 return Err(self.conflict(name));
             }
             Err(FileError::RejectedEnd { .. }) => return Err(self.conflict(name)),
+            Err(FileError::Place(Fault::Missing(_))) => return Err(Fault::Changed.into()),
             Err(error) => return Err(error),
         }
+        // The same bytes as were authenticated: the place might answer otherwise now.
+        let mut tag = [0; 16];
+        let header = read.part(0, Cobblestone::HEADER_LENGTH);
+        let commitment = header.as_deref().and_then(commitment_of);
+        let (Some(commitment), Some(last)) = (commitment, read.part(length - 16, tag.len())) else {
+            return Err(self.conflict(name));
+        };
+        tag.copy_from_slice(&last);
         let content = Content {
             size: source.0.length(),
             name,
@@ -127,9 +134,12 @@ impl ShardFiles<'_> {
         }
     }
 
-    /// Notes an object that is gone.
-    pub(in crate::indexed) fn is_gone(&self, item: &Item) {
-        self.found.lock().ignore_poison().gone.push(item.entry.name.clone());
+    /// Leaves out an object that is gone. Returns false if it is a failure.
+    pub(in crate::indexed) fn leaves_out(&self, item: &Item) -> bool {
+        if self.skips_gone {
+            self.found.lock().ignore_poison().gone.push(item.entry.name.clone());
+        }
+        self.skips_gone
     }
 
     fn conflict(&self, name: StorageName) -> FileError {
@@ -149,10 +159,42 @@ impl ShardFiles<'_> {
     }
 }
 
-/// The fault of a file in the target, which is not missing in the source.
-fn at_target(fault: Fault) -> FileError {
-    match fault {
-        Fault::Missing(_) => Fault::Changed.into(),
-        fault => fault.into(),
+/// A blob of which each byte is read only once, so that all who read it see the same. It is for
+/// those who read little.
+struct ReadOnce {
+    blob: Box<dyn Blob>,
+    /// The parts that were read, with their offsets.
+    parts: Mutex<Vec<(u64, Vec<u8>)>>,
+}
+
+impl ReadOnce {
+    /// A part that was read, if it was read with one call.
+    fn part(&self, at: u64, length: usize) -> Option<Vec<u8>> {
+        let parts = self.parts.lock().ignore_poison();
+        parts.iter().find_map(|(start, bytes)| {
+            let begin = usize::try_from(at.checked_sub(*start)?).ok()?;
+            bytes.get(begin..begin.checked_add(length)?).map(<[u8]>::to_vec)
+        })
+    }
+}
+
+impl Blob for Arc<ReadOnce> {
+    fn length(&self) -> u64 {
+        self.blob.length()
+    }
+
+    fn read_at(&self, buffer: &mut [u8], at: u64) -> Result<(), Fault> {
+        match self.part(at, buffer.len()) {
+            Some(part) => buffer.copy_from_slice(&part),
+            None => {
+                self.blob.read_at(buffer, at)?;
+                self.parts.lock().ignore_poison().push((at, buffer.to_vec()));
+            }
+        }
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), Fault> {
+        self.blob.check()
     }
 }

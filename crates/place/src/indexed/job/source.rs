@@ -13,13 +13,15 @@ pub(super) struct Source<'a> {
     origin: &'a dyn Origin,
     /// The entries, and the versions of objects in the plan.
     rows: Vec<(Entry, Vec<u8>)>,
+    /// True to take objects that are no files any more for gone ones.
+    pub(super) skips_gone: bool,
     is_overtaken: AtomicBool,
 }
 
 impl<'a> Source<'a> {
-    pub(super) fn new(origin: &'a dyn Origin, rows: Vec<Row>) -> Source<'a> {
+    pub(super) fn new(origin: &'a dyn Origin, rows: Vec<Row>, skips_gone: bool) -> Source<'a> {
         let rows = rows.into_iter().map(Row::into_entry).collect();
-        Source { origin, rows, is_overtaken: AtomicBool::new(false) }
+        Source { origin, rows, skips_gone, is_overtaken: AtomicBool::new(false) }
     }
 
     /// The versions of the objects in the plan.
@@ -52,7 +54,10 @@ impl Origin for Source<'_> {
             // It ends the run.
             return Err(Fault::Closed("another attempt has done the shard".to_owned()));
         }
-        self.origin.open(name, first)
+        self.origin.open(name, first).map_err(|fault| match fault {
+            Fault::Refused(_) if self.skips_gone => Fault::Missing(name.clone()),
+            fault => fault,
+        })
     }
 
     fn path(&self) -> Option<&Path> {

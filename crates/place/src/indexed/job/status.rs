@@ -3,7 +3,7 @@
 use evener_core::Key;
 use serde::Serialize;
 
-use super::manifest::{FINISHED, Job};
+use super::manifest::Job;
 use crate::place::Store;
 use crate::{Failure, RunSettings};
 
@@ -33,7 +33,7 @@ pub struct JobStatus {
     pub source: String,
     /// The target, as the planner had it.
     pub target: String,
-    /// The generation at which it aims.
+    /// The generation that it has made, or at which it aims.
     pub generation: u64,
     /// The number of shards.
     pub shards: u64,
@@ -82,12 +82,12 @@ pub fn status(store: &dyn Store, run: &RunSettings, key: &Key) -> Result<JobStat
     let numbers = 0..manifest.shards.len();
     let missing: Vec<_> = numbers.clone().filter(|it| !is_done(it)).map(|it| it as u64).collect();
     let ended = || numbers.clone().filter(is_done).map(|number| &manifest.shards[number]);
-    let finished = job.depot.read(FINISHED, 1 << 20).map_err(fail)?.is_some();
+    let note = job.note().map_err(fail)?;
     Ok(JobStatus {
         job: job.keys.job().to_string(),
         source: manifest.source.clone(),
         target: manifest.target.clone(),
-        generation: manifest.generation,
+        generation: note.as_ref().map_or(manifest.generation, |note| note.generation),
         shards: manifest.shards.len() as u64,
         done: ended().count() as u64,
         missing,
@@ -95,6 +95,6 @@ pub fn status(store: &dyn Store, run: &RunSettings, key: &Key) -> Result<JobStat
         objects_done: ended().map(|shard| shard.objects).sum(),
         bytes: manifest.bytes,
         bytes_done: ended().map(|shard| shard.bytes).sum(),
-        finished,
+        finished: note.is_some(),
     })
 }

@@ -2,10 +2,9 @@
 
 use evener_core::Key;
 
-use super::super::writer::Wrap;
 use super::manifest::Job;
 use super::plan::Ends;
-use super::run::{ShardEnd, empty};
+use super::run::{ShardEnd, ShardOptions, empty};
 use super::shards::Share;
 use crate::{Failure, Report, RunSettings};
 
@@ -34,7 +33,7 @@ pub fn run_worker(
     run: &RunSettings,
     key: &Key,
     (worker, workers): (u64, u64),
-    wrap: Option<&Wrap>,
+    options: ShardOptions<'_>,
 ) -> Result<(Report, Worked), Failure> {
     let mut report = empty();
     let mut worked = Worked::default();
@@ -53,7 +52,7 @@ pub fn run_worker(
         }
         let has_receipt = |shard: u64| done.get(shard as usize).copied().unwrap_or(false);
         let Some(shard) = share.next(has_receipt) else { break };
-        let Some((of_shard, end)) = job.run(ends, run, shard, wrap)? else { continue };
+        let Some((of_shard, end)) = job.run(ends, run, shard, options)? else { continue };
         report.absorb(of_shard);
         match end {
             ShardEnd::Done => worked.done.push(shard),

@@ -358,6 +358,11 @@ fn leads_nowhere(error: &FileError) -> bool {
     matches!(error, FileError::System { errno, .. } if nowhere.contains(errno))
 }
 
+/// Returns whether a link has taken the place of a file.
+fn is_link(error: &FileError) -> bool {
+    matches!(error, FileError::System { errno, .. } if errno.is(Errno::LOOP))
+}
+
 /// The errors of a full or read-only file system.
 const FULL: [Errno; 3] = [Errno::NOSPC, Errno::DQUOT, Errno::ROFS];
 

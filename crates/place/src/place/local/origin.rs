@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use super::nearby::Use;
 use super::walk::{Walk, name_in};
-use super::{Local, OPEN_DIRECTORY, READ_DIRECTORY, fault, leads_nowhere, stamp};
+use super::{Local, OPEN_DIRECTORY, READ_DIRECTORY, fault, is_link, leads_nowhere, stamp};
 use crate::entries::any_entry_once;
 use crate::identity::FileState;
 use crate::place::{Abilities, Blob, Entry, Fault, Kind, Metadata, Name, Origin};
@@ -43,6 +43,7 @@ impl Origin for Local {
     fn open(&self, name: &Name, first: &mut [u8]) -> Result<(Box<dyn Blob>, usize), Fault> {
         let opened = self.open_file(name).map_err(|error| match leads_nowhere(&error) {
             true => Fault::Missing(name.clone()),
+            false if is_link(&error) => fault(Refusal::NotRegular.into(), name),
             false => fault(error, name),
         })?;
         let read = first.len().min(usize::try_from(opened.length()).unwrap_or(usize::MAX));
