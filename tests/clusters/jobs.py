@@ -53,6 +53,10 @@ class Job:
             raise AssertionError(f"{arguments}: status {ended.returncode}: {ended.stderr}")
         return ended.stdout
 
+    def run(self, **arguments: object) -> dict:
+        """The arguments of `evener.ray.run` for this job."""
+        return {"job": self.address, "key": str(self.source.key)} | arguments
+
     def state(self) -> dict:
         return json.loads(self.evener("job", "status", self.address, "--json"))
 
