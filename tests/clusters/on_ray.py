@@ -24,7 +24,8 @@ from store import ACCESS, Store, free_port
 RATE, DELAY = 40e6, 0.05
 # Eight equal shards, with one request at a time, so that the lines determine the rate.
 EQUAL = [100_000] * 128
-MIXED = [*range(0, 200_000, 1000), *[9 << 20] * 4]
+# A long object in each shard or two, which takes an upload in parts.
+MIXED = [9 << 20 if number % 20 == 7 else number * 1000 for number in range(200)]
 
 
 class Cluster:
@@ -65,6 +66,7 @@ def main() -> None:
             cluster = Cluster(Path(home))
             measure_rates(cluster)
             source = Source(cluster.home / "mixed", cluster.store, MIXED)
+            fail_in_one_shard(cluster, source)
             for seed in range(int(sys.argv[1])):
                 kill_at_random(cluster, source, seed)
         finally:
@@ -99,6 +101,20 @@ def run_again(cluster: Cluster, job: Job) -> None:
     moved = job.moved(cluster.lines.requests[before:])
     assert not moved, moved
     print("a finished job that runs again moves nothing")
+
+
+def fail_in_one_shard(cluster: Cluster, source: Source) -> None:
+    """A shard that always fails does not keep Ray from the others, and the error tells why."""
+    job = Job("failing", source, 50)
+    [name, *_] = cluster.store.names("jobs/failing/shards/")
+    cluster.store.remove(name)
+    driver = cluster.begin(job.run(retries=1))
+    errors = driver.communicate()[1]
+    assert driver.returncode == 1, errors
+    assert "evener.ray.JobError: 1 of 4 shards failed; shard" in errors, errors
+    assert "`evener job run` ended with status 1" in errors, errors
+    assert job.state()["done"] == 3
+    print("a shard that fails leaves the others done", flush=True)
 
 
 def kill_at_random(cluster: Cluster, source: Source, seed: int) -> None:

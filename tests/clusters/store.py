@@ -46,6 +46,9 @@ class Store:
         """The objects below a prefix."""
         return self._listed(f"?list-type=2&prefix={prefix.replace('/', '%2F')}", "Contents")
 
+    def remove(self, name: str) -> None:
+        self._curl("-X", "DELETE", path=name)
+
     def open_uploads(self) -> list[str]:
         return self._listed("?uploads=", "Upload")
 

@@ -81,15 +81,15 @@ def run(
                 done += 1
             except ray.exceptions.RayError as error:
                 failures[number] = getattr(error, "cause", None) or error
-            now, is_last = time.monotonic(), done + len(failures) == len(missing)
-            if progress and (is_last or now > shown + (1 if sys.stderr.isatty() else 30)):
+            now = time.monotonic()
+            if progress and (now > shown + 10 or done + len(failures) == len(missing)):
                 counts = f"{before['done'] + done} of {before['shards']} shards"
                 rate = f"{moved} bytes, {moved / (now - begun) / 1e6:.1f} MB/s"
                 print(f"{counts}, {len(failures)} failed, {rate}", file=sys.stderr, flush=True)
                 shown = now
     if failures:
-        number, cause = next(iter(failures.items()))
-        raise JobError(f"{len(failures)} shards failed; shard {number}: {cause}") from cause
+        share, (number, cause) = f"{len(failures)} of {len(missing)}", [*failures.items()][0]
+        raise JobError(f"{share} shards failed; shard {number}: {cause}") from cause
     if finish:
         program.call("finish")
     seconds, finished = time.monotonic() - begun, finish or before["finished"]
