@@ -29,7 +29,8 @@ if __name__ == "__main__":
     status = subprocess.check_output(["evener", "job", "status", *arguments, "--json"])
     # The largest first, one in a task.
     missing = json.loads(status)["missing"]
-    context = SparkSession.builder.appName("evener").getOrCreate().sparkContext
-    done = context.parallelize(missing, len(missing) or 1).mapPartitions(do_shards).count()
+    with SparkSession.builder.appName("evener").getOrCreate() as spark:
+        numbers = spark.sparkContext.parallelize(missing, len(missing) or 1)
+        done = numbers.mapPartitions(do_shards).count()
     print(f"{done} shards done")
     sys.exit(subprocess.call(["evener", "job", "finish", *arguments]))
