@@ -109,6 +109,7 @@ pub(super) fn too_slow(outcome: &Outcome, within: Duration) -> String {
 fn shares(limits: &Shares) -> String {
     let mut shares = [
         (limits.latency, "answers of the store (more --requests)"),
+        (limits.long_objects, "the longest object of a shard (more --workers)"),
         (limits.download, "download"),
         (limits.upload, "upload"),
         (limits.cores, "cores"),

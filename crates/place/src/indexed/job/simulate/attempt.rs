@@ -45,6 +45,8 @@ pub(super) struct Effort {
 pub(super) struct Times {
     /// Answers that follow one another, with so many requests in flight.
     pub(super) waiting: f64,
+    /// The longest object, whose parts are written one after another.
+    pub(super) long: f64,
     pub(super) down: f64,
     pub(super) up: f64,
     pub(super) cores: f64,
@@ -52,7 +54,7 @@ pub(super) struct Times {
 
 impl Times {
     pub(super) fn longest(&self) -> f64 {
-        self.waiting.max(self.down).max(self.up).max(self.cores)
+        self.waiting.max(self.long).max(self.down).max(self.up).max(self.cores)
     }
 }
 
@@ -106,10 +108,12 @@ impl Effort {
         let rounds = (pieces.div_ceil(lanes) * lanes) as f64 / pieces as f64;
         let one_by_one = seconds(waits, self.down + self.up, limits, machine)
             + self.objects as f64 * machine.object_cpu;
+        // Several read a long object, and one writes it, part by part.
         let long = passage(shard.longest);
-        let longest = seconds(long.waits, shard.longest + long.sealed, limits, machine);
+        let longest = seconds(1 + long.requests.writes(), long.sealed, limits, machine);
         self.lanes = lanes as f64;
-        self.times.waiting = (one_by_one * rounds / lanes as f64).max(longest / slices as f64);
+        self.times.waiting = one_by_one * rounds / lanes as f64;
+        self.times.long = longest / slices as f64;
         self.times.down = self.down as f64 / machine.down;
         self.times.up = self.up as f64 / machine.up;
         let bytes = self.down.max(self.up) as f64;
@@ -129,6 +133,7 @@ fn alone(requests: Requests, (down, up): (u64, u64), waits: u64, scenario: &Scen
     let listing = requests.list as f64 * limits.list_latency;
     let times = Times {
         waiting: seconds(waits, down + up, limits, machine) + listing,
+        long: 0.0,
         down: down as f64 / machine.down,
         up: up as f64 / machine.up,
         cores: 0.0,

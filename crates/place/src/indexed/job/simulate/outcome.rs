@@ -61,6 +61,9 @@ pub struct Outcome {
 pub struct Shares {
     /// Answers: more requests at once, or more workers, would be faster.
     pub latency: f64,
+    /// The longest object of a shard, whose parts are written one after another: smaller shards would
+    /// not be faster, and more workers would.
+    pub long_objects: f64,
     /// The worker's download.
     pub download: f64,
     /// The worker's upload.
@@ -111,6 +114,7 @@ impl Run {
             Some(Gate::Reads) => &mut self.limits.store_reads,
             Some(Gate::Writes) => &mut self.limits.store_writes,
             None if longest <= times.waiting => &mut self.limits.latency,
+            None if longest <= times.long => &mut self.limits.long_objects,
             None if longest <= times.down => &mut self.limits.download,
             None if longest <= times.up => &mut self.limits.upload,
             None => &mut self.limits.cores,
@@ -135,8 +139,17 @@ impl Outcome {
         let time = run.seconds.max(1e-9);
         let workers = scenario.workers.max(1);
         let each = |seconds: f64| seconds / (time * workers as f64);
-        let Shares { latency, download, upload, cores, store_reads, store_writes, .. } = run.limits;
-        let busy = [latency, download, upload, cores, store_reads, store_writes];
+        let Shares {
+            latency,
+            long_objects,
+            download,
+            upload,
+            cores,
+            store_reads,
+            store_writes,
+            ..
+        } = run.limits;
+        let busy = [latency, long_objects, download, upload, cores, store_reads, store_writes];
         // Steps that were begun before the last receipt end after it.
         let all = busy.into_iter().map(each).sum::<f64>();
         let share = |seconds: f64| each(seconds) / all.max(1.0);
@@ -162,6 +175,7 @@ impl Outcome {
             kills: run.kills,
             limits: Shares {
                 latency: share(latency),
+                long_objects: share(long_objects),
                 download: share(download),
                 upload: share(upload),
                 cores: share(cores),

@@ -114,6 +114,17 @@ fn the_scarcest_means_decides() {
 }
 
 #[test]
+fn the_longest_object_of_a_shard_goes_part_by_part() {
+    let work = Work::of_shards([(0, 1, 100_000_000)]);
+    let mut many = scenario(1);
+    many.machine.requests = 1000;
+    let outcome = run(&work, &many);
+    // Its length, its beginning, twelve parts and its end.
+    assert_near(outcome.run_seconds, START + AROUND + 15.0);
+    assert!(outcome.limits.long_objects > 0.3, "{:?}", outcome.limits);
+}
+
+#[test]
 fn a_limit_of_writes_decides_and_refuses() {
     let mut limited = scenario(1);
     limited.machine.requests = 32;
