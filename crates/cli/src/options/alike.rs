@@ -124,6 +124,7 @@ const OF_ALL: [(&str, &[&str]); 2] = [
         "quiet",
         &[
             "job",
+            "job simulate",
             "job status",
             "engines",
             "gate",
