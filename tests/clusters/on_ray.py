@@ -124,7 +124,7 @@ def kill_at_random(cluster: Cluster, source: Source, seed: int) -> None:
     run = job.run(retries=20, requests=4)
     driver = cluster.begin(run)
     for kind in chance.sample(["program", "worker", "node", "driver"], 4):
-        running = programs_of(cluster, driver, chance.uniform(0, 1.5))
+        await_moment(cluster, driver, chance)
         if kind == "driver":
             driver.kill()
             driver.communicate()
@@ -133,7 +133,7 @@ def kill_at_random(cluster: Cluster, source: Source, seed: int) -> None:
             node = chance.choice(OTHERS)
             processes.kill(cluster.nodes.raylet(node))
             cluster.nodes.start(node)
-        elif running:
+        elif running := cluster.nodes.programs():
             process = chance.choice(running)
             processes.kill(process if kind == "program" else processes.parent(process))
         else:
@@ -147,12 +147,15 @@ def kill_at_random(cluster: Cluster, source: Source, seed: int) -> None:
     print(f"{said}, with {left} uploads open at the end; all is well", flush=True)
 
 
-def programs_of(cluster: Cluster, driver: subprocess.Popen[str], delay: float) -> list[int]:
-    """Waits until shards are being done, then so many seconds; returns the processes at them."""
+def await_moment(cluster: Cluster, driver: subprocess.Popen[str], chance: random.Random) -> None:
+    """Waits until shards are being done, and then up to a second, or for a long object's upload."""
     while driver.poll() is None and not cluster.nodes.programs():
         time.sleep(0.05)
-    time.sleep(delay)
-    return cluster.nodes.programs()
+    until, awaits_upload = time.monotonic() + chance.uniform(0, 1), chance.random() < 0.5
+    while time.monotonic() < until + awaits_upload:
+        if awaits_upload and cluster.store.open_uploads():
+            return
+        time.sleep(0.02)
 
 
 if __name__ == "__main__":
