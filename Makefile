@@ -4,8 +4,8 @@
 
 # Checks of the whole program, each a script that ends with a status; added to `make test`.
 CHECKS := $(sort $(wildcard tests/check-*))
-# The longest checks begin first. A module's speed beside the cores depends on the load, so those that run modules
-# run alone.
+# The longest checks begin first. A module's speed beside the cores depends on the load, and so do the rates of Ray
+# nodes, so those checks run alone.
 LONGEST := $(addprefix tests/check-,boards tls c)
 ALONE := $(addprefix tests/check-,testbed liar ray)
 
@@ -35,7 +35,7 @@ test:
 # two hundred thousand batches through the GPU's. A hundred thousand damaged files of age, and two
 # thousand that are exchanged with other programs. Runs that seal or care for a tree, each killed 500
 # times, and 200 rounds of two writers. The Python package as users install it, and PyTorch's checkpoints.
-# And the demo, as a new machine builds it.
+# Jobs on Ray nodes that die, with 50 seeds, and on Spark. And the demo, as a new machine builds it.
 test-nightly: needs
 	EVENER_LANES_MESSAGES=1000000 cargo test --locked --release -p evener-lanes --tests
 	EVENER_LANES_MESSAGES=1000000 cargo test --locked --release -p evener-engines --lib lanes::
