@@ -69,6 +69,7 @@ def main() -> None:
             fail_in_one_shard(cluster, source)
             for seed in range(int(sys.argv[1])):
                 kill_at_random(cluster, source, seed)
+            find_no_key(cluster, source)
         finally:
             processes.end_all()
 
@@ -145,6 +146,15 @@ def kill_at_random(cluster: Cluster, source: Source, seed: int) -> None:
     job.check(cluster.lines.requests[first:], cluster.home / "decrypted")
     said = f"seed {seed}, {time.monotonic() - begun:.0f} s: {', '.join(killed)} died"
     print(f"{said}, with {left} uploads open at the end; all is well", flush=True)
+
+
+def find_no_key(cluster: Cluster, source: Source) -> None:
+    """Ray has never got the key: its files and logs don't have it."""
+    secret = source.key.read_bytes().split(b":")[-1].strip()
+    files = [it for it in (cluster.home / "ray").rglob("*") if it.is_file()]
+    assert files
+    assert not [it for it in files if secret in it.read_bytes()]
+    print(f"none of {len(files)} files of Ray has the key", flush=True)
 
 
 def await_moment(cluster: Cluster, driver: subprocess.Popen[str], chance: random.Random) -> None:
