@@ -42,6 +42,17 @@ pub(crate) fn check_completion(method: &Method, uri: &Uri, answer: &Buffer) -> R
     }
 }
 
+/// Looks at the answer 409 to a request that writes an object.
+///
+/// # Errors
+/// A temporary one where another writer was at work at the same time: nobody knows yet who wins.
+pub(crate) fn check_conflict(answer: &Buffer) -> Result<()> {
+    match holds(&answer.to_vec(), RACED) {
+        true => Err(Error::new(ErrorKind::Conflict, OTHER_WRITER).set_temporary()),
+        false => Ok(()),
+    }
+}
+
 /// Returns whether a text is in an answer.
 pub(crate) fn holds(answer: &[u8], text: &str) -> bool {
     answer.windows(text.len()).any(|found| found == text.as_bytes())
@@ -51,6 +62,10 @@ pub(crate) fn holds(answer: &[u8], text: &str) -> bool {
 const MADE: &str = "CompleteMultipartUploadResult";
 const FAILED: &str = "<Error";
 
+/// The code of Amazon's store for two writers at once.
+const RACED: &str = "ConditionalRequestConflict";
+
+const OTHER_WRITER: &str = "another writer was at work on the object at the same time";
 const OTHER_RANGE: &str = "the store sent another range of the object than was asked for";
 const NO_STORE: &str = "the answer to the end of an upload is not that of an object store";
 
@@ -91,5 +106,13 @@ mod tests {
         assert!(is_taken(Method::POST, complete, "<Error><Code>InternalError</Code></Error>"));
         assert!(is_taken(Method::POST, "http://h/b/k?uploads", html));
         assert!(is_taken(Method::DELETE, complete, ""));
+    }
+
+    #[test]
+    fn only_races_are_repeated() {
+        let race = Buffer::from("<Error><Code>ConditionalRequestConflict</Code></Error>");
+        assert!(check_conflict(&race).is_err_and(|error| error.is_temporary()));
+        let exists = Buffer::from("<Error><Code>BlobAlreadyExists</Code></Error>");
+        assert!(check_conflict(&exists).is_ok());
     }
 }

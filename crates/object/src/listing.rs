@@ -144,6 +144,9 @@ pub(crate) fn entry(found: &opendal::Entry, provider: Provider) -> Result<Option
     if !is_clean(key) {
         return Err(Fault::Entry { name, reason: UNCLEAN.to_owned() });
     }
+    if is_directory && found.metadata().content_length() > 0 {
+        return Err(Fault::Entry { name, reason: WITH_CONTENT.to_owned() });
+    }
     if is_directory {
         return Ok(Some(Entry::of(name, Kind::Directory, Metadata::default())));
     }
@@ -152,6 +155,9 @@ pub(crate) fn entry(found: &opendal::Entry, provider: Provider) -> Result<Option
     entry.version = version(found.metadata(), provider);
     Ok(Some(entry))
 }
+
+const WITH_CONTENT: &str = "its name ends with `/` and it has content, which no directory has, so it was not \
+                            taken; give it another name";
 
 pub(crate) const UNCLEAN: &str = "a part of this name is empty, `.` or `..`, or it has a control character, U+FFFE, \
      U+FFFF, or white space at an end, and Evener takes no such objects";

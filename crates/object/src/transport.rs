@@ -102,6 +102,9 @@ impl Patient {
             self.pages.check(&uri, &whole)?;
             answer::check_completion(&method, &uri, &whole)?;
         }
+        if method == Method::PUT && parts.status == StatusCode::CONFLICT {
+            answer::check_conflict(&whole)?;
+        }
         let length = whole.len() as u64;
         let body = HttpBody::new(stream::iter([Ok(whole)]), Some(length));
         Ok(Response::from_parts(parts, body))

@@ -234,3 +234,96 @@ fn another_tree_is_no_target() {
     fs::remove_file(scene.tree().join("evener-tree-v1")).unwrap();
     assert_refused(&scene, "its marker is gone");
 }
+
+#[test]
+fn a_planted_note_finishes_nothing() {
+    let scene = Scene::new();
+    scene.write_many();
+    scene.plan(6);
+    scene.run_shard(0);
+    fs::write(scene.job().join("finished"), b"finished").unwrap();
+    assert!(scene.try_clean_job(false).is_err());
+    assert!(scene.job().join("manifest").exists());
+    assert!(scene.try_finish().is_err());
+}
+
+#[test]
+fn a_job_that_was_finished_is_not_made_the_newest_again() {
+    let (scene, _) = done();
+    scene.finish();
+    scene.write("later", b"later");
+    scene.settle();
+    scene.seal(&scene.with_key("finisher"));
+    // Somebody takes its note away.
+    fs::remove_file(scene.job().join("finished")).unwrap();
+    let again = scene.finish();
+    assert_eq!((again.generation, again.is_new, again.objects), (1, false, 30));
+    assert_eq!(fs::read_dir(scene.tree().join("tree")).unwrap().count(), 2);
+}
+
+#[test]
+fn finishes_at_once_make_one_generation() {
+    let (scene, _) = done();
+    let finished: Vec<_> = std::thread::scope(|scope| {
+        let runs: Vec<_> = (0..4).map(|_| scope.spawn(|| scene.try_finish())).collect();
+        runs.into_iter().map(|run| run.join().unwrap()).collect()
+    });
+    for result in finished {
+        match result {
+            Ok(finished) => assert_eq!(finished.generation, 1),
+            Err(failure) => assert!(failure.error.to_string().contains("already"), "{failure}"),
+        }
+    }
+    assert_eq!(fs::read_dir(scene.tree().join("tree")).unwrap().count(), 1);
+}
+
+#[test]
+fn a_tree_that_was_rolled_back_is_noticed() {
+    let scene = Scene::new();
+    scene.write("old", b"old");
+    scene.settle();
+    scene.seal(&scene.with_key("planner"));
+    scene.write("old", b"older");
+    scene.settle();
+    scene.seal(&scene.with_key("planner"));
+    scene.copy("tree", "saved");
+    scene.write_many();
+    assert_eq!(scene.plan(6).generation, 3);
+    scene.run_worker((0, 1));
+    // On a machine that has seen none of them.
+    let roots = |number: u64| scene.tree().join(format!("tree/{number:019}"));
+    let second = fs::read(roots(2)).unwrap();
+    fs::remove_file(roots(2)).unwrap();
+    assert_refused(&scene, "rolled back");
+    fs::remove_file(roots(1)).unwrap();
+    assert!(scene.try_finish().is_err());
+    fs::copy(scene.path("saved").join("tree/0000000000000000001"), roots(1)).unwrap();
+    fs::write(roots(2), second).unwrap();
+    assert_eq!(scene.finish().generation, 3);
+    fs::remove_file(roots(3)).unwrap();
+    assert!(scene.unfinished().contains("rolled back"));
+}
+
+#[test]
+fn a_manifest_is_not_exchanged_between_two_looks() {
+    let (scene, _) = done();
+    let honest = scene.job_info().manifest;
+    scene.finish();
+    fs::remove_dir_all(scene.job()).unwrap();
+    scene.plan(6);
+    let error = scene.try_finish_of(Some(honest)).unwrap_err().error.to_string();
+    assert!(error.contains("exchanged while it was read"), "{error}");
+}
+
+#[test]
+fn a_straggler_leaves_no_receipt_in_a_place_that_was_cleaned() {
+    let (scene, _) = done();
+    scene.finish();
+    let receipt = scene.job().join(receipt(0));
+    let bytes = fs::read(&receipt).unwrap();
+    scene.try_clean_job(false).unwrap();
+    fs::create_dir_all(receipt.parent().unwrap()).unwrap();
+    fs::write(&receipt, bytes).unwrap();
+    let error = scene.try_plan(6, &[]).unwrap_err().error.to_string();
+    assert!(error.contains("holds something else"), "{error}");
+}

@@ -137,7 +137,7 @@ fn an_entry_has_the_header_and_the_tag_that_were_authenticated() {
             lies: AtomicUsize::new(lies),
         };
         let (source, job) = (Local::new(scene.source(), &all), Local::new(scene.job(), &all));
-        let ends = Ends { source: &source, target: &target, job: &job };
+        let ends = Ends { source: &source, target: &target, job: &job, manifest: None };
         let run = &scene.run.run;
         let (_, end) = indexed::run_shard(&ends, run, &key(7), 0, ShardOptions::default()).unwrap();
         let expected = if lies == 0 { ShardEnd::Done } else { ShardEnd::Conflict };

@@ -76,7 +76,7 @@ impl Writer<'_> {
     }
 
     /// Publishes a root; `None` if its number is taken.
-    fn publish(
+    pub(super) fn publish(
         &self,
         index: &mut IndexDone,
         base: &Base,

@@ -77,18 +77,27 @@ impl<'a> Depot<'a> {
 
     /// Creates a file. One that has the same bytes already is this one: an earlier attempt made it.
     pub(super) fn create(&self, path: &str, bytes: &[u8]) -> Result<Created, FileError> {
+        self.create_with_version(path, bytes).map(|(created, _)| created)
+    }
+
+    /// As [`Depot::create`]; also returns the version of the new file, where the place tells it.
+    pub(super) fn create_with_version(
+        &self,
+        path: &str,
+        bytes: &[u8],
+    ) -> Result<(Created, Option<String>), FileError> {
         match self.write(path, bytes) {
-            Ok(()) => Ok(Created::Ours),
+            Ok(version) => Ok((Created::Ours, version)),
             Err(Fault::Exists(_)) => match self.read(path, bytes.len() as u64) {
-                Ok(Some(there)) if there == bytes => Ok(Created::Ours),
-                Ok(_) | Err(FileError::Refused(_)) => Ok(Created::Taken),
+                Ok(Some(there)) if there == bytes => Ok((Created::Ours, None)),
+                Ok(_) | Err(FileError::Refused(_)) => Ok((Created::Taken, None)),
                 Err(error) => Err(error),
             },
             Err(fault) => Err(fault.into()),
         }
     }
 
-    fn write(&self, path: &str, bytes: &[u8]) -> Result<(), Fault> {
+    fn write(&self, path: &str, bytes: &[u8]) -> Result<Option<String>, Fault> {
         let store = self.store()?;
         let (name, metadata) = (name(path)?, Metadata::default());
         let longest = bytes.len() as u64;
@@ -96,7 +105,7 @@ impl<'a> Depot<'a> {
         let part = store.abilities().part();
         let mut draft = Assembly::new(store.begin(&object)?, part, longest)?;
         draft.write_at(bytes, 0)?;
-        draft.publish(longest).map(drop)
+        draft.publish(longest)
     }
 
     pub(super) fn store(&self) -> Result<&'a dyn Store, Fault> {

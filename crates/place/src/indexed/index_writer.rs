@@ -50,6 +50,8 @@ pub(super) struct IndexWriter<'a> {
 pub(super) struct IndexDone {
     /// The nodes; of a part of an index its blocks.
     pub(super) nodes: Vec<Reference>,
+    /// The versions of a part's blocks, where the place tells them.
+    pub(super) versions: Vec<Option<String>>,
     pub(super) entries: u64,
     /// The bytes of all files' content.
     pub(super) bytes: u64,
@@ -210,8 +212,12 @@ impl<'a> IndexWriter<'a> {
             Some(names) => names.unused()?,
             None => self.names.next()?,
         };
-        if depot.create(&name.path(), &sealed)? == Created::Taken {
+        let (created, version) = depot.create_with_version(&name.path(), &sealed)?;
+        if created == Created::Taken {
             return Err(refused(format!("`{name}` is there already")));
+        }
+        if self.settings.part.is_some() {
+            self.done.versions.push(version);
         }
         self.done.written += 1;
         self.done.bytes_written += sealed.len() as u64;

@@ -126,6 +126,11 @@ pub trait Blob: Send + Sync {
         None
     }
 
+    /// Its identity and state when it was opened, where the place has them.
+    fn stamp(&self) -> Option<Stamp> {
+        None
+    }
+
     /// What opens a sealed object, where the place knows that better than the operation's keys.
     fn recipe(&self) -> Option<&Recipe> {
         None

@@ -21,7 +21,7 @@ impl Scene {
         let all = TreeOptions::default();
         let source = Local::new(self.source(), &all);
         let (target, job) = (Local::new(self.tree(), &all), Local::new(self.job(), &all));
-        act(&Ends { source: &source, target: &target, job: &job })
+        act(&Ends { source: &source, target: &target, job: &job, manifest: None })
     }
 
     /// Plans shards of so many entries.
@@ -37,6 +37,7 @@ impl Scene {
     ) -> Result<Planned, Failure> {
         let plan = PlanOptions {
             rule: ShardRule { objects, ..ShardRule::default() },
+            job: "job".to_owned(),
             source: "source".to_owned(),
             target: "tree".to_owned(),
             recipients: recipients.iter().map(|it| (*it).to_owned()).collect(),
@@ -86,6 +87,14 @@ impl Scene {
         self.with_ends(|ends| indexed::finish(ends, &self.run.run, sealed, &key(7)))
     }
 
+    /// Finishes the job with this manifest.
+    pub fn try_finish_of(&self, manifest: Option<[u8; 32]>) -> Result<Finished, Failure> {
+        let sealed = self.with_key("finisher");
+        self.with_ends(|ends| {
+            indexed::finish(&Ends { manifest, ..*ends }, &self.run.run, &sealed, &key(7))
+        })
+    }
+
     #[track_caller]
     pub fn finish(&self) -> Finished {
         self.try_finish().unwrap()
@@ -99,6 +108,10 @@ impl Scene {
 
     pub fn try_clean_job(&self, abandons: bool) -> Result<CleanedJob, Failure> {
         self.with_ends(|ends| indexed::clean_job(ends, &self.run.run, &key(7), abandons))
+    }
+
+    pub fn job_info(&self) -> indexed::JobInfo {
+        self.with_ends(|ends| indexed::job_info(ends.job, &self.run.run, &key(7))).unwrap()
     }
 
     pub fn job_status(&self) -> JobStatus {

@@ -46,7 +46,8 @@ impl Clean {
         if abandon && !at.has_manifest()? {
             // Its plan was stopped: it has no ends, and nobody has worked on it.
             let leftovers = removed(&at.stores, &[&at.place], Duration::ZERO)?;
-            let ends = Ends { source: &at.at_job, target: &at.at_job, job: &at.at_job };
+            let ends =
+                Ends { source: &at.at_job, target: &at.at_job, job: &at.at_job, manifest: None };
             let cleaned = at.evener.clean_job(&ends, &at.key, true)?;
             return tell(&Document { cleaned, finished: false, leftovers }, abandon, &output);
         }

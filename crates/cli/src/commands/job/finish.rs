@@ -66,13 +66,18 @@ impl Finish {
             (sealed.wrap, sealed.audience) = (Some(wrap), Some(audience));
         }
         warn(forgetful(&sealed).as_slice(), output.quiet);
-        let OpenJob { at, source, target, at_source, at_target, .. } = job;
+        let OpenJob { at, info, source, target, at_source, at_target } = job;
         let AtJob { evener, key, stores, at_job, .. } = at;
         let control = Arc::new(Control::default());
         metrics.watch(&control);
         metrics.watch_stores(&stores);
         let evener = evener.with_options(|options| options.run.control = control.clone());
-        let ends = Ends { source: &at_source, target: &at_target, job: &at_job };
+        let ends = Ends {
+            source: &at_source,
+            target: &at_target,
+            job: &at_job,
+            manifest: Some(info.manifest),
+        };
         let json = output.json;
         let working = signals.stop_gently(&control, move || leave_behind(json))?;
         let result = evener.finish_job(&ends, &sealed, &key).and_then(|finished| {

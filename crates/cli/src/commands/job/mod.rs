@@ -22,8 +22,8 @@ use crate::keys::{Keyholder, of_job, recipients_wrap};
 use crate::options::{JobKeys, Recipients, StoreOptions};
 use crate::signals::Signals;
 use crate::stores::{AnyPlace, Stores, refuse_unused_in};
-use crate::trouble::{Ending, Trouble, complain};
-use places::{opened, place};
+use crate::trouble::{Ending, Trouble, complain, refused};
+use places::{opened, place, text};
 
 /// Make one generation of a sealed tree with many workers
 ///
@@ -188,6 +188,15 @@ impl AtJob {
     fn with_ends(self) -> Result<OpenJob, Trouble> {
         let AtJob { evener, key, stores, place: job, at_job, options, .. } = &self;
         let info = evener.job_info(at_job, key)?;
+        let here = text("J", job)?;
+        if info.place != here {
+            let (there, job) = (&info.place, job.path());
+            let reason = format!(
+                "the job was planned at {there}: somebody has moved it here; work on it there, or \
+                 plan it anew"
+            );
+            return Err(Failure { path: job, error: refused(reason) }.into());
+        }
         let source = place("SRC", info.source.as_ref())?;
         let target = place("DST", info.target.as_ref())?;
         refuse_unused_in(options, &[job, &source, &target])?;
@@ -199,7 +208,12 @@ impl AtJob {
 
 impl OpenJob {
     fn ends(&self) -> Ends<'_> {
-        Ends { source: &self.at_source, target: &self.at_target, job: &self.at.at_job }
+        Ends {
+            source: &self.at_source,
+            target: &self.at_target,
+            job: &self.at.at_job,
+            manifest: Some(self.info.manifest),
+        }
     }
 
     /// Wraps keys for the job's recipients, with a word for those; `None` if it has none.

@@ -126,6 +126,7 @@ impl Plan {
                 objects: self.objects,
                 bytes: self.bytes.unwrap_or(ShardRule::default().bytes),
             },
+            job: text("J", &job)?,
             source: text("SRC", &source)?,
             target: text("DST", &target)?,
             recipients,
@@ -134,7 +135,7 @@ impl Plan {
         let source = opened(&stores, &evener, &source, false)?;
         let target = opened(&stores, &evener, &target, true)?;
         let job = opened(&stores, &evener, &job, false)?;
-        let ends = Ends { source: &source, target: &target, job: &job };
+        let ends = Ends { source: &source, target: &target, job: &job, manifest: None };
         let json = self.output.json;
         let working = signals.stop_gently(&control, move || leave_behind(json))?;
         let has_bar = !json && !self.output.quiet;

@@ -105,6 +105,7 @@ fn work(
         )));
     }
     let OpenJob { at, info, at_source, at_target, .. } = job;
+    let manifest = info.manifest;
     let AtJob { evener, key, at_job, .. } = at;
     let ends = ends_to_seal(vec![info.source.into(), info.target.into()], telling)?;
     let route = Route::of(vec![ends]);
@@ -113,7 +114,8 @@ fn work(
     metrics.watch(&plan.control);
     let progress = Arc::new(Progress::of(&plan, telling)?);
     let plan = progress.hearing(plan);
-    let ends = Ends { source: &at_source, target: &at_target, job: &at_job };
+    let ends =
+        Ends { source: &at_source, target: &at_target, job: &at_job, manifest: Some(manifest) };
     let working = signals.stop_gently(&plan.control, {
         let (control, telling, progress) =
             (plan.control.clone(), telling.clone(), progress.clone());

@@ -10,7 +10,7 @@ use crate::document::with_failures;
 use crate::signals::Signals;
 use crate::stores::refuse_unused_in;
 use crate::summary::size;
-use crate::trouble::{Ending, Trouble};
+use crate::trouble::{Ending, Trouble, shown};
 
 /// Show how far a job is
 ///
@@ -45,7 +45,12 @@ impl Status {
 fn lines(status: &JobStatus) -> Vec<String> {
     let JobStatus { source, target, generation, shards, done, missing, finished, .. } = status;
     let mut lines = vec![
-        format!("job {}: {source} to {target}, generation {generation}", status.job),
+        format!(
+            "job {}: {} to {}, generation {generation}",
+            status.job,
+            shown(source.as_ref()),
+            shown(target.as_ref())
+        ),
         format!(
             "{done} of {shards} shards done, {} of {} objects, {} of {}",
             status.objects_done,

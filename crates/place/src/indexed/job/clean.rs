@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::super::depot::{Depot, refused};
 use super::super::{at_work, marker};
-use super::manifest::{self, FINISHED, Job, MANIFEST, MARKER, RECEIPTS};
+use super::manifest::{self, FINISHED, Job, MANIFEST, MARKER, MOST_MANIFEST, RECEIPTS};
 use super::plan::Ends;
 use crate::place::{Kind, Store};
 use crate::{Failure, Fault, FileError, Name, RunSettings};
@@ -37,11 +37,12 @@ pub fn clean_job(
     let of_job = |error| Failure { path: ends.job.label(), error };
     let depot = Depot::of(ends.job, run).map_err(of_job)?;
     manifest::marker(&depot).map_err(of_job)?;
-    let job = match depot.read(MANIFEST, u64::MAX).map_err(of_job)? {
-        Some(_) => Some(Job::open(ends.job, run, key).map_err(of_job)?),
+    let job = match depot.read(MANIFEST, MOST_MANIFEST).map_err(of_job)? {
+        Some(_) => Some(Job::open(ends.job, run, key, ends.manifest).map_err(of_job)?),
         None => None,
     };
-    let is_finished = depot.read(FINISHED, u64::MAX).map_err(of_job)?.is_some();
+    let note = job.as_ref().map(Job::note).transpose().map_err(of_job)?.flatten();
+    let is_finished = note.is_some();
     if !is_finished && !abandons {
         return Err(of_job(refused(
             "the job is not finished: run `evener job finish`, or give it up with --abandon",

@@ -16,7 +16,7 @@ use crate::{Fault, FileError};
 
 impl Job<'_> {
     /// The receipt of a shard, as far as it agrees with the manifest.
-    fn agreed(&self, shard: &Shard) -> Result<Receipt, FileError> {
+    pub(super) fn agreed(&self, shard: &Shard) -> Result<Receipt, FileError> {
         let wrong = |reason: &str| {
             refused(format!("the receipt of the shard in place {} {reason}", shard.place))
         };
@@ -193,7 +193,7 @@ fn end_of(name: StorageName) -> [u8; 16] {
 }
 
 /// The most receipts that are read at once.
-const MOST_RECEIPTS: usize = 16;
+const MOST_RECEIPTS: usize = 8;
 
 /// The most directories that are compared at once: each takes memory for the files in it.
-const MOST_DIRECTORIES: usize = 8;
+const MOST_DIRECTORIES: usize = 4;

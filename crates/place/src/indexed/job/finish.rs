@@ -3,14 +3,16 @@
 use std::path::PathBuf;
 
 use evener_core::Key;
-use evener_format::index::{EntryPath, JobFile};
+use evener_format::index::{EntryPath, JobFile, MOST_FILE, Node, Purpose, Reference};
 use serde::{Deserialize, Serialize};
 
 use super::super::at_work;
 use super::super::audience;
+use super::super::base::{Base, says_nothing};
 use super::super::depot::{Created, Depot, refused};
 use super::super::index_writer::{IndexSettings, IndexWriter};
 use super::super::keys::{Keys, wrapping};
+use super::super::roots::{Generation, RootDigest, Roots, Step, root_path};
 use super::super::succession::Signing;
 use super::super::writer::{MOST_ATTEMPTS, SealedOptions, Writer};
 use super::manifest::{FINISHED, Job, Shard, from_hexadecimal};
@@ -47,7 +49,8 @@ pub struct Finished {
 #[derive(Serialize, Deserialize)]
 pub(super) struct Note {
     pub(super) generation: u64,
-    #[serde(default)]
+    /// The SHA-256 of its root, in hexadecimal.
+    root: String,
     between: u64,
     entries: u64,
     objects: u64,
@@ -71,8 +74,12 @@ pub fn finish(
 ) -> Result<Finished, Failure> {
     let of_job = |error| Failure { path: ends.job.label(), error };
     let of_target = |error| Failure { path: ends.target.label(), error };
-    let job = Job::open(ends.job, run, key).map_err(of_job)?;
+    let job = Job::open(ends.job, run, key, ends.manifest).map_err(of_job)?;
+    let options = TransferOptions::default();
+    let writer = Writer::of(ends.target, run, &options, sealed).map_err(of_target)?;
+    job.check_target(&writer.depot).map_err(of_target)?;
     if let Some(note) = job.note().map_err(of_job)? {
+        note.check(&writer.depot).map_err(of_target)?;
         return Ok(note.into_finished(false));
     }
     let done = job.done().map_err(of_job)?;
@@ -80,19 +87,20 @@ pub fn finish(
     if !missing.is_empty() {
         return Err(of_job(refused(lacking(&missing, done.len()))));
     }
-    let options = TransferOptions::default();
-    let writer = Writer::of(ends.target, run, &options, sealed).map_err(of_target)?;
-    job.check_target(&writer.depot).map_err(of_target)?;
     job.compare(&writer.depot).map_err(of_target)?;
-    let note = job.commit(&writer).map_err(of_target)?;
-    job.keep(&note).map_err(of_job)?;
+    let (note, is_new) = job.commit(&writer).map_err(of_target)?;
+    // Without this file, nobody makes the generation once more.
     at_work::forget(&writer.depot, vec![job.manifest.writer.clone()]).map_err(of_target)?;
+    job.keep(&note).map_err(|error| {
+        let number = note.generation;
+        of_job(refused(format!("generation {number} is made, but not noted here: {error}")))
+    })?;
     if let Some(state) = sealed.place_state() {
         // Later runs of this machine then seal for the same recipients.
         let tree = job.tree().map_err(of_job)?;
         audience::keep(&state, tree, sealed.readers()).map_err(of_target)?;
     }
-    Ok(note.into_finished(true))
+    Ok(note.into_finished(is_new))
 }
 
 fn lacking(missing: &[u64], shards: usize) -> String {
@@ -107,8 +115,22 @@ fn lacking(missing: &[u64], shards: usize) -> String {
 }
 
 impl Note {
+    /// Checks that the target still has the generation.
+    fn check(&self, target: &Depot<'_>) -> Result<(), FileError> {
+        let number = self.generation;
+        let there = target.digest(&root_path(number))?;
+        match there.is_some_and(|there| RootDigest(there).to_string() == self.root) {
+            true => Ok(()),
+            false => Err(refused(format!(
+                "the job has made generation {number}, and the tree has another one, or none: it was \
+                 rolled back or exchanged"
+            ))),
+        }
+    }
+
     fn into_finished(self, is_new: bool) -> Finished {
-        let Note { generation, between, entries, objects, bytes, already, changed, gone } = self;
+        let Note { generation, between, entries, objects, bytes, already, changed, gone, .. } =
+            self;
         Finished {
             generation,
             is_new,
@@ -142,15 +164,26 @@ impl Job<'_> {
         self.depot.create(FINISHED, &self.depot.seal(recipe, &plain)?).map(drop)
     }
 
-    /// Writes the nodes and the root.
-    fn commit(&self, writer: &Writer<'_>) -> Result<Note, FileError> {
+    /// Writes the nodes and the root. Returns false if the generation was there.
+    fn commit(&self, writer: &Writer<'_>) -> Result<(Note, bool), FileError> {
         let (tree, depot, sealed) = (self.tree()?, &writer.depot, writer.sealed);
         let state = sealed.place_state();
-        // The manifest says that this job began the tree, or found its generations.
-        writer.began.set(true);
+        // The manifest says that the job began the tree.
+        writer.began.set(self.manifest.base.is_none());
         for _ in 0..MOST_ATTEMPTS {
             let keys = Keys::new(tree, &sealed.keychain)?;
             let mut base = writer.base(&keys, state.as_ref())?;
+            let roots = Roots { depot, keys: &keys };
+            self.check_base(&base, &roots)?;
+            if let Some((number, digest)) = self.made(&base, &roots)? {
+                return Ok((self.note_of(depot, number, digest, None)?, false));
+            }
+            if at_work::all(depot)?.iter().all(|it| it.name != self.manifest.writer) {
+                return Err(refused(
+                    "the job has made its generation already, or was given up: its file in `writers/` \
+                     is gone",
+                ));
+            }
             (base.border, base.padding) = (self.border()?, self.padding());
             let own = writer.own_key(&keys, &base)?;
             let signing = match self.manifest.is_signed {
@@ -170,23 +203,83 @@ impl Job<'_> {
                 part: None,
             };
             let mut index = IndexWriter::new(settings, None);
-            let mut note = self.add_shards(&mut index, depot)?;
-            let index = index.finish();
-            let committed = writer.commit(index, base, &own, signing.as_ref(), state.as_ref())?;
-            if let Some((number, _)) = committed {
-                note.generation = number;
-                note.between = number.saturating_sub(self.manifest.generation);
-                return Ok(note);
+            let note = self.note_of(depot, 0, RootDigest([0; 32]), Some(&mut index))?;
+            let mut index = index.finish()?;
+            own.publish(depot)?;
+            let published =
+                writer.publish(&mut index, &base, &own, signing.as_ref(), state.as_ref())?;
+            if let Some(number) = published {
+                let root = RootDigest(roots.digest(number)?).to_string();
+                let between = number.saturating_sub(self.manifest.generation);
+                return Ok((Note { generation: number, root, between, ..note }, true));
             }
         }
         Err(refused("other runs make generations all the time; finish the job again"))
     }
 
-    /// Adds the blocks of all shards to an index, in its order.
-    fn add_shards(
+    /// Checks that a generation follows the one that the planner saw.
+    fn check_base(&self, base: &Base, roots: &Roots<'_>) -> Result<(), FileError> {
+        let Some((number, digest)) = &self.manifest.base else { return Ok(()) };
+        let rolled_back = || {
+            refused(format!(
+                "generation {number}, which the job was planned after, is gone or another: the tree \
+                 was rolled back or exchanged"
+            ))
+        };
+        let newest = base.claim.as_ref().filter(|(claim, _)| claim.number >= *number);
+        let (claim, newest) = newest.ok_or_else(rolled_back)?;
+        let mut step = Step { digest: *newest, claim: claim.clone(), chain: None };
+        while step.claim.number > *number {
+            step = roots.predecessor(&step)?;
+        }
+        match step.claim.number == *number && step.digest.to_string() == *digest {
+            true => Ok(()),
+            false => Err(rolled_back()),
+        }
+    }
+
+    /// The generation of this job, if it was made and can be read: it has the first shard's first
+    /// block, whose name no other attempt has.
+    fn made(&self, base: &Base, roots: &Roots<'_>) -> Result<Option<(u64, RootDigest)>, FileError> {
+        let Some((claim, digest)) = &base.claim else { return Ok(None) };
+        let mut shards: Vec<&Shard> = self.manifest.shards.iter().collect();
+        shards.sort_unstable_by_key(|shard| shard.place);
+        let mut first = None;
+        for shard in shards {
+            first = self.agreed(shard)?.blocks.into_iter().next();
+            if first.is_some() {
+                break;
+            }
+        }
+        let first = first.and_then(|block| block.reference(self.manifest.generation));
+        let Some(first) = first else { return Ok(None) };
+        let planned = self.manifest.base.as_ref().map_or(0, |(number, _)| *number);
+        let mut step = Step { digest: *digest, claim: claim.clone(), chain: None };
+        while step.claim.number > planned {
+            let number = step.claim.number;
+            let opened = match roots.open(number) {
+                Err(error) if says_nothing(&error) => return Err(error),
+                opened => opened.ok(),
+            };
+            if opened.is_some_and(|it| begins_with(roots, &it, &first)) {
+                return Ok(Some((number, step.digest)));
+            }
+            if step.claim.before.is_none() {
+                break;
+            }
+            step = roots.predecessor(&step)?;
+        }
+        Ok(None)
+    }
+
+    /// The note of a generation. If an index is given, adds the blocks of all shards to it, in its order,
+    /// and publishes the keys of the attempts.
+    fn note_of(
         &self,
-        index: &mut IndexWriter<'_>,
         target: &Depot<'_>,
+        generation: u64,
+        root: RootDigest,
+        mut index: Option<&mut IndexWriter<'_>>,
     ) -> Result<Note, FileError> {
         let (mut entries, mut objects, mut bytes, mut already) = (0, 0, 0, 0);
         let (mut changed, mut gone) = (Vec::new(), Vec::new());
@@ -211,9 +304,13 @@ impl Job<'_> {
                     )));
                 }
                 last = Some(path.clone());
-                index.push_block(&reference, std::mem::take(&mut counts))?;
+                if let Some(index) = &mut index {
+                    index.push_block(&reference, std::mem::take(&mut counts))?;
+                }
             }
-            self.publish_key(&receipt, target)?;
+            if index.is_some() {
+                self.publish_key(&receipt, target)?;
+            }
             entries += receipt.entries;
             objects += receipt.objects;
             bytes += receipt.bytes;
@@ -223,7 +320,9 @@ impl Job<'_> {
             at += 1;
             Ok(())
         })?;
-        Ok(Note { generation: 0, between: 0, entries, objects, bytes, already, changed, gone })
+        let (root, between) =
+            (root.to_string(), generation.saturating_sub(self.manifest.generation));
+        Ok(Note { generation, root, between, entries, objects, bytes, already, changed, gone })
     }
 
     /// Gives the tree the wrapped key of an attempt.
@@ -239,4 +338,16 @@ impl Job<'_> {
             Created::Taken => Err(refused(format!("`{path}` is there already"))),
         }
     }
+}
+
+/// Returns whether the first block of a generation is this one.
+fn begins_with(roots: &Roots<'_>, generation: &Generation, first: &Reference) -> bool {
+    let Some(node) = generation.body.nodes.first() else { return false };
+    let read = || -> Result<Node, FileError> {
+        let key = roots.keys.listed(roots.depot, node.key)?;
+        let sealed = roots.depot.read(&node.name.path(), MOST_FILE)?.unwrap_or_default();
+        let plain = roots.depot.open(key.recipe(Purpose::Node, node.generation)?, &sealed)?;
+        Node::parse(&plain).map_err(|error| refused(error.to_string()))
+    };
+    read().is_ok_and(|node| node.references.first().is_some_and(|it| it.name == first.name))
 }

@@ -7,23 +7,26 @@ use evener_format::index::{
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::super::depot::{Created, Depot, no_key, refused};
+use super::super::depot::{Created, Depot, name, no_key, refused};
 use super::super::state::hexadecimal;
 use super::rows::{Row, RowReader};
-use crate::FileError;
-use crate::RunSettings;
-use crate::place::Store;
+use crate::place::{Kind, MOST_LISTED, Store, too_many};
+use crate::{Fault, FileError, RunSettings};
 
 /// What a job does, as its planner decided. Only a holder of the job's key can have made it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Manifest {
     pub(super) version: u32,
+    /// The place of the job, in the planner's words: another job is not to take it.
+    pub(super) place: String,
     pub(super) source: String,
     pub(super) target: String,
     /// The tree that the target is, in hexadecimal.
     pub(super) tree: String,
     /// The generation at which the workers aim.
     pub(super) generation: u64,
+    /// The newest generation that the planner saw, and the SHA-256 of its root, in hexadecimal.
+    pub(super) base: Option<(u64, String)>,
     /// Where blocks begin, in hexadecimal.
     pub(super) border: String,
     pub(super) padding: Option<u64>,
@@ -47,6 +50,8 @@ pub(super) struct Shard {
     pub(super) place: u64,
     /// The SHA-256 of its file, in hexadecimal.
     pub(super) digest: String,
+    /// The length of its file in bytes.
+    pub(super) length: u64,
     pub(super) entries: u64,
     pub(super) objects: u64,
     pub(super) bytes: u64,
@@ -71,11 +76,12 @@ pub(super) struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    /// Opens the job in a place.
+    /// Opens the job in a place. Its manifest has this SHA-256, if one is given.
     pub(super) fn open(
         store: &'a dyn Store,
         run: &'a RunSettings,
         key: &Key,
+        expected: Option<[u8; 32]>,
     ) -> Result<Job<'a>, FileError> {
         let depot = Depot::of(store, run)?;
         let keys = JobKeys::new(key, marker(&depot)?)?;
@@ -87,7 +93,9 @@ impl<'a> Job<'a> {
         };
         let plain = depot.open(keys.recipe(JobFile::Manifest, &[0; 32])?, &file);
         let plain = plain.map_err(|error| match error {
-            error if is_key_error(&error) => no_key("the key is not that of the job"),
+            error if is_key_error(&error) => no_key(
+                "the key is not that of the job, or the job's marker or manifest was exchanged",
+            ),
             error => error,
         })?;
         let manifest: Manifest = serde_json::from_slice(&plain)
@@ -101,6 +109,9 @@ impl<'a> Job<'a> {
             return Err(malformed());
         }
         let digest = Sha256::digest(&file).into();
+        if expected.is_some_and(|expected| expected != digest) {
+            return Err(refused("its manifest was exchanged while it was read"));
+        }
         Ok(Job { depot, keys, key: key.clone(), manifest, digest })
     }
 
@@ -115,7 +126,7 @@ impl<'a> Job<'a> {
     /// The rows of a shard.
     pub(super) fn rows(&self, shard: &Shard) -> Result<Vec<Row>, FileError> {
         let path = shard_path(shard.place);
-        let file = self.depot.read(&path, MOST_SHARD)?;
+        let file = self.depot.read(&path, shard.length)?;
         let file = file.ok_or_else(|| refused(format!("`{path}` is missing")))?;
         if hexadecimal(&Sha256::digest(&file)) != shard.digest {
             return Err(refused(format!("`{path}` is not the one of the manifest")));
@@ -155,13 +166,37 @@ impl<'a> Job<'a> {
     /// The shards that have receipts, by their numbers.
     pub(super) fn done(&self) -> Result<Vec<bool>, FileError> {
         let shards = &self.manifest.shards;
-        let mut places = vec![false; shards.len()];
-        for entry in self.depot.list(RECEIPTS)? {
-            let place = entry.name.path().file_name().and_then(|name| name.to_str()?.parse().ok());
-            let place: Option<&mut bool> = place.and_then(|place: usize| places.get_mut(place));
-            place.into_iter().for_each(|place| *place = true);
-        }
+        let (mut places, mut others) = (vec![false; shards.len()], 0);
+        let receipts = name(RECEIPTS)?;
+        self.depot.origin.list_each(&receipts, &mut |entry| {
+            let file = entry.name.path().file_name().and_then(|file| file.to_str());
+            let place = file.and_then(|file| file.parse::<usize>().ok());
+            let is_receipt = place.is_some_and(|place| {
+                entry.kind == Kind::Object
+                    && file == receipt_path(place as u64).get(RECEIPTS.len() + 1..)
+            });
+            match place.filter(|_| is_receipt).and_then(|place| places.get_mut(place)) {
+                Some(place) => *place = true,
+                None if others < MOST_LISTED => others += 1,
+                None => return Err(too_many(&receipts, places.len() + MOST_LISTED)),
+            }
+            Ok(())
+        })?;
         Ok(shards.iter().map(|shard| places[shard.place as usize]).collect())
+    }
+
+    /// Returns whether an attempt at a shard has begun.
+    pub(super) fn has_attempts(&self, shard: &Shard) -> Result<bool, FileError> {
+        let mut has_any = false;
+        let listed = self.depot.origin.list_each(&name(&attempts_of(shard.place))?, &mut |_| {
+            has_any = true;
+            // Ends the listing.
+            Err(Fault::Changed)
+        });
+        if !has_any {
+            listed?;
+        }
+        Ok(has_any)
     }
 }
 
@@ -225,6 +260,4 @@ pub(super) const FINISHED: &str = "finished";
 pub(super) const RECEIPTS: &str = "receipts";
 
 /// The most bytes of the manifest: of millions of shards.
-const MOST_MANIFEST: u64 = 1 << 30;
-/// The most bytes of a shard's file.
-const MOST_SHARD: u64 = 4 << 30;
+pub(super) const MOST_MANIFEST: u64 = 256 << 20;

@@ -28,9 +28,12 @@ use crate::{Failure, Fault, FileError, Notice, RunSettings, TransferOptions};
 pub struct PlanOptions {
     /// Where shards end.
     pub rule: ShardRule,
-    /// The source and the target, in words that mean the same on every worker's machine.
+    /// The places of the job, of the source and of the target, in words that mean the same on every
+    /// worker's machine.
+    pub job: String,
+    /// See [`PlanOptions::job`].
     pub source: String,
-    /// See [`PlanOptions::source`].
+    /// See [`PlanOptions::job`].
     pub target: String,
     /// The recipients for whom each attempt wraps a key of its own; empty if the job's key seals.
     pub recipients: Vec<String>,
@@ -67,6 +70,9 @@ pub struct Ends<'a> {
     pub target: &'a dyn Store,
     /// The place of the job's own files.
     pub job: &'a dyn Store,
+    /// The SHA-256 of the manifest that told the ends ([`JobInfo::manifest`](super::JobInfo)), so
+    /// that no other one takes its place; not for planning.
+    pub manifest: Option<[u8; 32]>,
 }
 
 /// Plans a job: writes its shards and its manifest, and begins the tree if there is none.
@@ -118,7 +124,11 @@ fn write_plan(
     let of_job = |error| Failure { path: ends.job.label(), error };
     let of_target = |error| Failure { path: ends.target.label(), error };
     let requests = ends.job.abilities().requests();
-    let mut shards = cut(depot, keys, rows, plan.rule, requests).map_err(of_job)?;
+    let of_source = |error| Failure { path: ends.source.label(), error };
+    let mut shards = cut(depot, keys, rows, plan.rule, requests).map_err(|error| match error {
+        CutError::Source(error) => of_source(error),
+        CutError::Job(error) => of_job(error),
+    })?;
     // A source has an entry of its own.
     let root = hexadecimal(b"");
     if shards.iter().all(|shard| shard.entries == u64::from(shard.first == root)) {
@@ -136,10 +146,12 @@ fn write_plan(
     planned.generation = target.generation;
     let manifest = Manifest {
         version: VERSION,
+        place: plan.job.clone(),
         source: plan.source.clone(),
         target: plan.target.clone(),
         tree: target.tree.to_string(),
         generation: target.generation,
+        base: target.base,
         border: hexadecimal(&target.border.0),
         padding: target.padding.map(|padding| padding.floor),
         is_signed: target.is_signed || !plan.recipients.is_empty(),
@@ -182,12 +194,14 @@ fn sorted(
         if run.control.is_stopped() {
             return Err(at_root(FileError::Interrupted));
         }
-        let entry = entry.map_err(|fault| match fault {
-            Fault::Entry { name, reason } => {
-                Failure { path: root.join(name.path()), error: Fault::Failed(reason).into() }
+        let entry = match entry {
+            Err(Fault::Entry { name, .. }) if !selection.takes_below_root(name.path()) => continue,
+            Err(Fault::Entry { name, reason }) => {
+                let path = root.join(name.path());
+                return Err(Failure { path, error: Fault::Failed(reason).into() });
             }
-            fault => at_root(fault.into()),
-        })?;
+            entry => entry.map_err(|fault| at_root(fault.into()))?,
+        };
         let path = entry.name.path();
         let is_taken = match entry.kind {
             Kind::Directory => selection.enters(path),
@@ -199,6 +213,7 @@ fn sorted(
         match (Row::of(&mut directory, &entry), &entry.kind) {
             (Some(row), _) => {
                 run.control.found(1, row.size());
+                row.check().map_err(|error| Failure { path: root.join(path), error })?;
                 sorter.push(row).map_err(at_root)?;
             }
             (None, Kind::LeftOut(reason)) => {
@@ -217,6 +232,7 @@ fn sorted(
 struct Target {
     tree: TreeId,
     generation: u64,
+    base: Option<(u64, String)>,
     border: Border,
     padding: Option<Padding>,
     is_signed: bool,
@@ -245,6 +261,7 @@ impl Target {
         Ok(Target {
             tree,
             generation: base.next(),
+            base: base.claim.as_ref().map(|(claim, digest)| (claim.number, digest.to_string())),
             border: base.border,
             padding: base.padding,
             is_signed: !base.signers.is_empty() || sealed.signer.is_some(),
@@ -265,7 +282,7 @@ fn cut(
     mut rows: Merged,
     rule: ShardRule,
     requests: usize,
-) -> Result<Vec<Shard>, FileError> {
+) -> Result<Vec<Shard>, CutError> {
     let (sender, receiver) = sync_channel::<Open>(1);
     let (receiver, written) = (Mutex::new(receiver), Mutex::new(Vec::new()));
     let failure = Mutex::new(None);
@@ -281,9 +298,9 @@ fn cut(
             });
         }
         let (mut cutter, mut open) = (Cutter::new(rule), Open::default());
-        while let Some(row) = rows.next()? {
+        while let Some(row) = rows.next().map_err(CutError::Source)? {
             if depot.run.control.is_stopped() {
-                return Err(FileError::Interrupted);
+                return Err(CutError::Job(FileError::Interrupted));
             }
             if failure.lock().ignore_poison().is_some() {
                 break;
@@ -293,7 +310,7 @@ fn cut(
                 drop(sender.send(std::mem::take(&mut open)));
                 open.shard.place = place;
             }
-            open.push(&row)?;
+            open.push(&row).map_err(CutError::Source)?;
         }
         if open.shard.entries > 0 {
             drop(sender.send(open));
@@ -302,9 +319,15 @@ fn cut(
         Ok(())
     })?;
     match failure.into_inner().ignore_poison() {
-        Some(error) => Err(error),
+        Some(error) => Err(CutError::Job(error)),
         None => Ok(written.into_inner().ignore_poison()),
     }
+}
+
+/// The place of an error.
+enum CutError {
+    Source(FileError),
+    Job(FileError),
 }
 
 fn next(receiver: &Mutex<Receiver<Open>>) -> Option<Open> {
@@ -332,22 +355,23 @@ impl Open {
     fn write(self, depot: &Depot<'_>, keys: &JobKeys) -> Result<Shard, FileError> {
         let Open { mut shard, rows } = self;
         let (file, path) = (JobFile::Shard(shard.place), shard_path(shard.place));
-        shard.digest = hexadecimal(&write(depot, keys, file, &path, &rows.finish())?);
+        let (digest, length) = write(depot, keys, file, &path, &rows.finish())?;
+        (shard.digest, shard.length) = (hexadecimal(&digest), length);
         Ok(shard)
     }
 }
 
-/// Writes a sealed file of the job. Returns its SHA-256.
+/// Writes a sealed file of the job. Returns its SHA-256 and its length in bytes.
 fn write(
     depot: &Depot<'_>,
     keys: &JobKeys,
     file: JobFile,
     path: &str,
     plain: &[u8],
-) -> Result<[u8; 32], FileError> {
+) -> Result<([u8; 32], u64), FileError> {
     let sealed = depot.seal(keys.recipe(file, &[0; 32])?, plain)?;
     match depot.create(path, &sealed)? {
-        Created::Ours => Ok(Sha256::digest(&sealed).into()),
+        Created::Ours => Ok((Sha256::digest(&sealed).into(), sealed.len() as u64)),
         Created::Taken => Err(refused(format!("`{path}` is there already: plan in another place"))),
     }
 }

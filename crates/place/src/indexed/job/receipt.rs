@@ -93,7 +93,8 @@ impl Job<'_> {
     /// The receipt of a shard; `None` if there is none.
     pub(super) fn receipt(&self, shard: &Shard) -> Result<Option<Receipt>, FileError> {
         let path = receipt_path(shard.place);
-        let Some(bytes) = self.depot.read(&path, MOST_RECEIPT)? else { return Ok(None) };
+        let most = MOST_RECEIPT + MOST_ROW * shard.entries;
+        let Some(bytes) = self.depot.read(&path, most)? else { return Ok(None) };
         let of_path = |error: FileError| refused(format!("`{path}`: {error}"));
         let Some((attempt, sealed)) = bytes.split_first_chunk() else {
             return Err(refused(format!("`{path}` is no receipt")));
@@ -146,8 +147,9 @@ impl Receipt {
     }
 }
 
-/// The most bytes of a receipt.
-const MOST_RECEIPT: u64 = 1 << 30;
+/// The most bytes of a receipt, besides those for each of its entries.
+const MOST_RECEIPT: u64 = 8 << 20;
+const MOST_ROW: u64 = 512;
 
 #[cfg(test)]
 mod tests {

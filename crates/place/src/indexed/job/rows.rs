@@ -7,7 +7,7 @@ use std::sync::Arc;
 use evener_format::index::{self, Block, BlockWriter, Content, EntryPath};
 use evener_format::{Cobblestone, Layout};
 
-use crate::place::{Blob, Entry, Kind, Metadata};
+use crate::place::{Blob, Entry, Kind, Metadata, Stamp};
 use crate::{Fault, FileError};
 
 use super::super::depot::refused;
@@ -31,16 +31,21 @@ impl Row {
         }
         let bytes = |path: &Path| path.as_os_str().as_bytes().to_vec();
         let kind = match &entry.kind {
-            Kind::Object => index::Kind::File(planned(entry.length.unwrap_or(0))),
+            // Names of one file may come to differ while the job goes on.
+            Kind::Object | Kind::HardLink(_) => {
+                index::Kind::File(planned(entry.length.unwrap_or(0)))
+            }
             Kind::Directory => index::Kind::Directory,
             Kind::SymbolicLink(target) => index::Kind::Symlink(bytes(target)),
-            Kind::HardLink(first) => index::Kind::Further(bytes(first.path())),
             Kind::LeftOut(_) => return None,
         };
         let mut row = entry_of(&path, &entry.metadata, kind);
-        if entry.kind == Kind::Object {
-            let version =
-                version_of(entry.version.as_deref(), &entry.metadata, entry.length.unwrap_or(0));
+        if matches!(row.kind, index::Kind::File(_)) {
+            let version = version_of(
+                entry.version.as_deref(),
+                (&entry.metadata, entry.stamp),
+                entry.length.unwrap_or(0),
+            );
             row.attributes = vec![(VERSION.to_vec(), version)];
         }
         Some(Row { directory: directory.clone(), entry: row })
@@ -50,6 +55,12 @@ impl Row {
     pub(super) fn implied(path: EntryPath) -> Row {
         let entry = entry_of(&path, &Metadata::default(), index::Kind::Directory);
         Row { directory: path.directory, entry }
+    }
+
+    /// Checks that an index can have the row.
+    pub(super) fn check(&self) -> Result<(), FileError> {
+        let pushed = BlockWriter::default().push(&self.directory, &self.entry);
+        pushed.map(drop).map_err(|error| refused(error.to_string()))
     }
 
     pub(super) fn path(&self) -> EntryPath {
@@ -85,11 +96,20 @@ impl Row {
     }
 }
 
-/// The version of an object: the text that its store gives it, or else its time and length.
-fn version_of(version: Option<&str>, metadata: &Metadata, length: u64) -> Vec<u8> {
+/// The version of an object: the text that its store gives it, or else its length, its time, and its
+/// time of change where the place has that, since the other one can be set back.
+fn version_of(
+    version: Option<&str>,
+    (metadata, stamp): (&Metadata, Option<Stamp>),
+    length: u64,
+) -> Vec<u8> {
     let stated = || {
         let (seconds, nanoseconds) = metadata.modified_since_1970().unwrap_or_default();
-        format!("{seconds}.{nanoseconds:09} {length}")
+        let mut stated = format!("{length} {seconds}.{nanoseconds:09}");
+        if let Some(Stamp { changed: (seconds, nanoseconds), .. }) = stamp {
+            stated.push_str(&format!(" {seconds}.{nanoseconds:09}"));
+        }
+        stated
     };
     version.map_or_else(stated, str::to_owned).into_bytes()
 }
@@ -97,7 +117,8 @@ fn version_of(version: Option<&str>, metadata: &Metadata, length: u64) -> Vec<u8
 /// The version of an open object, in the words of [`Row::of`].
 pub(super) fn version_of_blob(blob: &dyn Blob, walked: &Metadata) -> Vec<u8> {
     let version = blob.version().map(|version| version.text);
-    version_of(version.as_deref(), blob.metadata().unwrap_or(walked), blob.length())
+    let metadata = blob.metadata().unwrap_or(walked);
+    version_of(version.as_deref(), (metadata, blob.stamp()), blob.length())
 }
 
 /// The content of a file that is still to be sealed.

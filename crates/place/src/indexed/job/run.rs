@@ -19,7 +19,7 @@ use super::super::own::{Own, key_of};
 use super::super::sealing::Sealing;
 use super::super::state::hexadecimal;
 use super::super::writer::{Sealed, SealedOptions, Wrap, Writer};
-use super::manifest::{Job, Shard, attempt_path, attempts_of, receipt_path};
+use super::manifest::{self, Job, Shard, attempt_path, receipt_path};
 use super::plan::Ends;
 use super::receipt::{BlockOf, Made, Receipt};
 use super::shard_files::{ShardFiles, ShardFound};
@@ -64,7 +64,7 @@ pub fn run_shard(
     options: ShardOptions<'_>,
 ) -> Result<(Report, ShardEnd), Failure> {
     let of_job = |error| Failure { path: ends.job.label(), error };
-    let job = match Job::open(ends.job, run, key) {
+    let job = match Job::open(ends.job, run, key, ends.manifest) {
         Err(FileError::Interrupted) => return Ok((interrupted(), ShardEnd::Failed)),
         job => job.map_err(of_job)?,
     };
@@ -115,12 +115,12 @@ impl Job<'_> {
         self.check_target(&target).map_err(of_target)?;
         let rows = self.rows(shard).map_err(of_job)?;
         let attempt = AttemptId::random().map_err(|error| of_job(error.into()))?;
-        let earlier = self.depot.list(&attempts_of(shard.place)).map_err(of_job)?;
+        let may_be_there = self.has_attempts(shard).map_err(of_job)?;
         let mark = attempt_path(shard.place, attempt);
         self.depot.create(&mark, b"evener-attempt-v1\n").map_err(of_job)?;
         let names = self.keys.names(shard.place).map_err(|error| of_job(error.into()))?;
         let (own, wrapped) = self.own_key(options.wrap).map_err(of_target)?;
-        let (job, may_be_there) = (self, !earlier.is_empty());
+        let job = self;
         let (names, own) = (&names, &own);
         let attempt = Attempt { job, shard, attempt, names, own, wrapped, may_be_there };
         let source = Source::new(ends.source, rows, options.skips_gone);
@@ -130,6 +130,18 @@ impl Job<'_> {
     pub(super) fn has_receipt(&self, shard: &Shard) -> Result<bool, FileError> {
         let store = self.depot.store()?;
         Ok(store.look(&name(&receipt_path(shard.place))?)?.is_some())
+    }
+
+    /// Checks that the job is still there after a receipt was written: otherwise the receipt would be
+    /// in the way of the next one.
+    fn stay(&self, shard: &Shard) -> Result<(), FileError> {
+        match manifest::marker(&self.depot) {
+            Ok(job) if job == self.keys.job() => Ok(()),
+            _ => {
+                self.depot.remove(&receipt_path(shard.place))?;
+                Err(refused("the job was removed while its shard was done"))
+            }
+        }
     }
 
     /// Checks that the target is the tree of the manifest.
@@ -250,6 +262,7 @@ impl Attempt<'_> {
             }
             Ok(_) => ShardEnd::Failed,
             Err(error) => {
+                record.give_up();
                 record.failed_of(ends.target.label(), error);
                 ShardEnd::Failed
             }
@@ -283,8 +296,9 @@ impl Attempt<'_> {
             names.iter().map(|name| hexadecimal(name.path().as_os_str().as_bytes())).collect()
         };
         let mut files = found.files;
-        for block in &index.nodes {
-            files.push(Made { name: block.name, length: block.length, version: None });
+        for (block, version) in index.nodes.iter().zip(&index.versions) {
+            let (name, length, version) = (block.name, block.length, version.clone());
+            files.push(Made { name, length, version });
         }
         let receipt = Receipt {
             entries: index.entries,
@@ -299,7 +313,10 @@ impl Attempt<'_> {
             files,
         };
         match job.write_receipt(shard, attempt, &receipt)? {
-            Created::Ours => Ok(ShardEnd::Done),
+            Created::Ours => {
+                job.stay(shard)?;
+                Ok(ShardEnd::Done)
+            }
             Created::Taken => {
                 index.nodes.iter().try_for_each(|block| depot.remove(&block.name.path()))?;
                 Ok(ShardEnd::Already)

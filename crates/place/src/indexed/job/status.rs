@@ -13,6 +13,11 @@ use crate::{Failure, RunSettings};
 pub struct JobInfo {
     /// The job, in hexadecimal.
     pub job: String,
+    /// The SHA-256 of the manifest's file.
+    pub manifest: [u8; 32],
+    /// The place of the job, as the planner had it. A job in another place was put there by somebody
+    /// else.
+    pub place: String,
     /// The source, as the planner had it.
     pub source: String,
     /// The target, as the planner had it.
@@ -58,10 +63,13 @@ pub struct JobStatus {
 /// # Errors
 /// When it can't be read, or the key is another one.
 pub fn job_info(store: &dyn Store, run: &RunSettings, key: &Key) -> Result<JobInfo, Failure> {
-    let job = Job::open(store, run, key).map_err(|error| Failure { path: store.label(), error })?;
+    let job =
+        Job::open(store, run, key, None).map_err(|error| Failure { path: store.label(), error })?;
     let manifest = &job.manifest;
     Ok(JobInfo {
         job: job.keys.job().to_string(),
+        manifest: job.digest,
+        place: manifest.place.clone(),
         source: manifest.source.clone(),
         target: manifest.target.clone(),
         recipients: manifest.recipients.clone(),
@@ -75,7 +83,7 @@ pub fn job_info(store: &dyn Store, run: &RunSettings, key: &Key) -> Result<JobIn
 /// Those of [`job_info`].
 pub fn status(store: &dyn Store, run: &RunSettings, key: &Key) -> Result<JobStatus, Failure> {
     let fail = |error| Failure { path: store.label(), error };
-    let job = Job::open(store, run, key).map_err(fail)?;
+    let job = Job::open(store, run, key, None).map_err(fail)?;
     let done = job.done().map_err(fail)?;
     let manifest = &job.manifest;
     let is_done = |number: &usize| done[*number];

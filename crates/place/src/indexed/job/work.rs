@@ -6,7 +6,7 @@ use super::manifest::Job;
 use super::plan::Ends;
 use super::run::{ShardEnd, ShardOptions, empty};
 use super::shards::Share;
-use crate::{Failure, Report, RunSettings};
+use crate::{Failure, Fault, FileError, Report, RunSettings};
 
 /// The result of a worker.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub fn run_worker(
         return Ok((report, worked));
     }
     let of_job = |error| Failure { path: ends.job.label(), error };
-    let job = Job::open(ends.job, run, key).map_err(of_job)?;
+    let job = Job::open(ends.job, run, key, ends.manifest).map_err(of_job)?;
     let mut share = Share::new(worker, workers, job.manifest.shards.len() as u64);
     // A listing takes many requests. Each attempt looks for its own receipt.
     let mut done = Vec::new();
@@ -52,7 +52,18 @@ pub fn run_worker(
         }
         let has_receipt = |shard: u64| done.get(shard as usize).copied().unwrap_or(false);
         let Some(shard) = share.next(has_receipt) else { break };
-        let Some((of_shard, end)) = job.run(ends, run, shard, options)? else { continue };
+        let (of_shard, end) = match job.run(ends, run, shard, options) {
+            Ok(None) => continue,
+            Ok(Some(done)) => done,
+            // The shard alone may be damaged.
+            Err(failure) if worked.failed.len() < MOST_FAILED => {
+                report.failures.push(failure);
+                worked.failed.push(shard);
+                continue;
+            }
+            Err(failure) => return Err(failure),
+        };
+        let is_closed = of_shard.failures.iter().any(is_closed);
         report.absorb(of_shard);
         match end {
             ShardEnd::Done => worked.done.push(shard),
@@ -60,7 +71,18 @@ pub fn run_worker(
             ShardEnd::Conflict => worked.conflicts.push(shard),
             ShardEnd::Failed => worked.failed.push(shard),
         }
+        if is_closed {
+            break;
+        }
     }
     report.interrupted |= run.control.is_stopped();
     Ok((report, worked))
 }
+
+/// Returns whether a place takes no more data, for no shard.
+fn is_closed(failure: &Failure) -> bool {
+    matches!(failure.error, FileError::Place(Fault::Closed(_)))
+}
+
+/// The number of shards that may fail before a worker ends because of one that can't begin.
+const MOST_FAILED: usize = 8;

@@ -14,7 +14,7 @@ use super::walk::{Walk, name_in};
 use super::{Local, OPEN_DIRECTORY, READ_DIRECTORY, fault, is_link, leads_nowhere, stamp};
 use crate::entries::any_entry_once;
 use crate::identity::FileState;
-use crate::place::{Abilities, Blob, Entry, Fault, Kind, Metadata, Name, Origin};
+use crate::place::{Abilities, Blob, Entry, Fault, Kind, Metadata, Name, Origin, Stamp};
 use crate::source::Source;
 use crate::temporary::is_temporary_name;
 use crate::tree::open_directory;
@@ -158,6 +158,10 @@ impl Blob for Opened {
 
     fn metadata(&self) -> Option<&Metadata> {
         Some(&self.metadata)
+    }
+
+    fn stamp(&self) -> Option<Stamp> {
+        Some(stamp(self.source.status()))
     }
 }
 

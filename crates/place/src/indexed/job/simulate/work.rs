@@ -83,7 +83,7 @@ impl Work {
     /// # Errors
     /// When it can't be read, or the key is another one.
     pub fn of_job(store: &dyn Store, run: &RunSettings, key: &Key) -> Result<Work, Failure> {
-        let job = Job::open(store, run, key);
+        let job = Job::open(store, run, key, None);
         let job = job.map_err(|error| Failure { path: store.label(), error })?;
         let shards = job.manifest.shards.iter();
         Ok(Work::of_shards(shards.map(|shard| (shard.place, shard.objects, shard.bytes))))
