@@ -35,6 +35,11 @@ impl JobKeys {
         Ok(())
     }
 
+    /// Returns whether an identity is given.
+    pub(crate) fn has_identity(&self) -> bool {
+        !self.identities.identity_files.is_empty()
+    }
+
     /// The files that hold the key, or that open it.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         let others = self.identities.identity_files.iter().chain(&self.passphrase.passphrase_file);

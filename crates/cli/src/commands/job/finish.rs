@@ -55,7 +55,14 @@ impl Finish {
     pub(super) fn perform(self, signals: &Signals) -> Result<Ending, Trouble> {
         let Finish { of_job, verify, signing, trust, metrics, output } = self;
         let metrics = Metrics::open(&metrics, output.quiet)?;
+        let has_identity = of_job.keys.has_identity();
         let job = of_job.open(signals, output.quiet, plain)?.with_ends()?;
+        if verify && !job.info.recipients.is_empty() && !has_identity {
+            return Err(Trouble::usage(
+                "--verify opens a tree for recipients only with an --identity; give one, or finish \
+                 without --verify",
+            ));
+        }
         let mut sealed = SealedOptions {
             keychain: job.at.keychain.clone(),
             signer: signing.signer(signals)?,
