@@ -59,7 +59,8 @@ impl Share {
 
     /// The next shard that has no receipt; `None` when none is left. It is not taken again.
     ///
-    /// A helper begins with the last shard of its neighbour, which that neighbour reaches last.
+    /// A helper begins with one of the last shards of its neighbour, which that neighbour reaches last.
+    /// Helpers of one neighbour begin with different ones; otherwise all would do the same.
     pub(super) fn next(&mut self, has_receipt: impl Fn(u64) -> bool) -> Option<u64> {
         loop {
             let number = self.own * self.workers + self.worker;
@@ -91,7 +92,8 @@ impl Share {
             let owner = (self.worker + distance) % self.workers;
             let owned = (self.shards + self.workers - 1 - owner) / self.workers;
             if at < owned {
-                return Some((owned - 1 - at) * self.workers + owner);
+                let turned = (at + distance - 1) % owned;
+                return Some((owned - 1 - turned) * self.workers + owner);
             }
             at -= owned;
         }
