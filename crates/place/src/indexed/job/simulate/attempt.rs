@@ -141,28 +141,32 @@ fn alone(requests: Requests, (down, up): (u64, u64), waits: u64, scenario: &Scen
     Effort { requests, objects: 0, down, up, times, lanes: 1.0 }
 }
 
-/// What comes before the objects of a shard: the manifest, the receipt (there is none), the target's
-/// marker, the rows and the marks of attempts are read, and a mark is written.
-pub(super) fn before(shard: &ShardSum, shards: u64, scenario: &Scenario) -> Effort {
-    let down = shards * MANIFEST_LINE + shard.objects * ROW;
-    let requests = Requests { get: 6, head: 1, put: 1, list: 1, ..Requests::default() };
-    alone(requests, (down, 0), 8, scenario)
+/// What comes before the objects of a shard: the receipt (there is none), the target's marker, the
+/// rows and the marks of attempts are read, and a mark is written.
+pub(super) fn before(shard: &ShardSum, scenario: &Scenario) -> Effort {
+    let down = shard.objects * ROW;
+    let requests = Requests { get: 3, head: 1, put: 1, list: 1, ..Requests::default() };
+    alone(requests, (down, 0), 5, scenario)
 }
 
-/// What comes after them: blocks of the index, the receipt, and a listing of receipts.
-pub(super) fn after(shard: &ShardSum, receipts: u64, scenario: &Scenario) -> Effort {
-    let (pages, blocks) = (pages(receipts + 1), blocks(shard.objects));
-    let requests = Requests { put: blocks + 1, list: pages, ..Requests::default() };
+/// What comes after them: blocks of the index, and the receipt.
+pub(super) fn after(shard: &ShardSum, scenario: &Scenario) -> Effort {
+    let requests = Requests { put: blocks(shard.objects) + 1, ..Requests::default() };
     let up = shard.objects * (INDEX_ENTRY + RECEIPT_FILE);
     // All blocks but the last are written while other objects are sealed.
     alone(requests, (0, up), 2, scenario)
 }
 
 /// What a worker does first: it tries the target and the job's place, and reads the job.
-pub(super) fn at_start(shards: u64, receipts: u64, scenario: &Scenario) -> Effort {
-    let (down, pages) = (shards * MANIFEST_LINE, pages(receipts));
-    let requests = Requests { get: 3, put: 4, list: pages, ..Requests::default() };
-    alone(requests, (down, 0), 9, scenario)
+pub(super) fn at_start(shards: u64, scenario: &Scenario) -> Effort {
+    let requests = Requests { get: 3, put: 4, ..Requests::default() };
+    alone(requests, (shards * MANIFEST_LINE, 0), 9, scenario)
+}
+
+/// A listing of receipts, before a worker helps others.
+pub(super) fn listing(receipts: u64, scenario: &Scenario) -> Effort {
+    let requests = Requests { list: pages(receipts), ..Requests::default() };
+    alone(requests, (0, 0), 0, scenario)
 }
 
 /// The pages of a listing.

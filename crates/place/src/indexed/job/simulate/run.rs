@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::super::shards::Share;
-use super::attempt::{Attempt, Effort, Found, after, at_start, before, slices};
+use super::attempt::{Attempt, Effort, Found, after, at_start, before, listing, slices};
 use super::ends::{finish, plan};
 use super::outcome::{Outcome, Run};
 use super::scenario::Scenario;
@@ -62,8 +62,10 @@ struct Worker {
 enum Step {
     /// It was started.
     Off,
-    /// It has read the job, or ended an attempt.
+    /// It has read the job.
     Ready,
+    /// It has listed the receipts, because it has no more shards of its own.
+    Listed,
     Before,
     Slice(Found),
     After,
@@ -121,16 +123,28 @@ impl<'a> Fleet<'a> {
         let step = self.workers[number].step;
         match step {
             Step::Off | Step::Killed => {
-                let effort = at_start(self.work.shards(), self.receipts, self.scenario);
+                let effort = at_start(self.work.shards(), self.scenario);
                 self.begin(number, now, Step::Ready, &effort);
             }
-            Step::Ready => self.take(number, now),
+            Step::Ready => self.look_for_one(number, now),
+            Step::Listed => self.take(number, now),
             Step::Before => self.go_on(number, now),
             Step::Slice(there) => {
                 self.end_slice(number, there);
                 self.go_on(number, now);
             }
             Step::After => self.end_attempt(number, now),
+        }
+    }
+
+    /// Takes one of a worker's own shards, or lists the receipts.
+    fn look_for_one(&mut self, number: usize, now: f64) {
+        match self.workers[number].share.has_own() {
+            true => self.take(number, now),
+            false => {
+                let effort = listing(self.receipts, self.scenario);
+                self.begin(number, now, Step::Listed, &effort);
+            }
         }
     }
 
@@ -146,7 +160,7 @@ impl<'a> Fleet<'a> {
         shards[shard].attempts += 1;
         worker.attempt = Some(Attempt { shard, begun: now, next: 0, looks });
         self.run.attempts += 1;
-        let effort = before(&self.work.shards[shard], self.work.shards(), self.scenario);
+        let effort = before(&self.work.shards[shard], self.scenario);
         self.begin(number, now, Step::Before, &effort);
     }
 
@@ -158,10 +172,10 @@ impl<'a> Fleet<'a> {
             self.run.overtaken += 1;
             self.run.ended(now - attempt.begun);
             self.workers[number].attempt = None;
-            return self.take(number, now);
+            return self.look_for_one(number, now);
         }
         if attempt.next == slices(shard) {
-            let effort = after(shard, self.receipts, self.scenario);
+            let effort = after(shard, self.scenario);
             return self.begin(number, now, Step::After, &effort);
         }
         let there = if attempt.next < state.done { Found::Files } else { Found::Nothing };
@@ -196,7 +210,7 @@ impl<'a> Fleet<'a> {
             self.receipts += 1;
             self.run.seconds = now;
         }
-        self.take(number, now);
+        self.look_for_one(number, now);
     }
 
     /// Begins a step, and counts it. A worker that is killed meanwhile begins again later.
