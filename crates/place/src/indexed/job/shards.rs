@@ -59,8 +59,8 @@ impl Share {
 
     /// The next shard that has no receipt; `None` when none is left. It is not taken again.
     ///
-    /// A helper begins with one of the last shards of its neighbour, which that neighbour reaches last.
-    /// Helpers of one neighbour begin with different ones; otherwise all would do the same.
+    /// Each helper begins at another place among the shards of its neighbour, so that several helpers
+    /// of one neighbour do not do the same.
     pub(super) fn next(&mut self, has_receipt: impl Fn(u64) -> bool) -> Option<u64> {
         loop {
             let number = self.own * self.workers + self.worker;
@@ -92,7 +92,7 @@ impl Share {
             let owner = (self.worker + distance) % self.workers;
             let owned = (self.shards + self.workers - 1 - owner) / self.workers;
             if at < owned {
-                let turned = (at + distance - 1) % owned;
+                let turned = (at + (distance - 1) * owned / (self.workers - 1)) % owned;
                 return Some((owned - 1 - turned) * self.workers + owner);
             }
             at -= owned;

@@ -164,6 +164,18 @@ fn a_straggler_is_helped_and_overtaken() {
 }
 
 #[test]
+fn helpers_of_a_straggler_share_its_shards() {
+    let mut slow = scenario(20);
+    slow.failures.stragglers = 0.05;
+    slow.failures.slowness = 20.0;
+    let outcome = run(&work(&[32; 2000]), &slow);
+    // The nineteen others could do it in this time, if no shard were done twice.
+    let least = START + 2000.0 / 19.0 * (AROUND + 64.0);
+    assert!(outcome.run_seconds < 1.1 * least, "{outcome:?}");
+    assert!(outcome.duplicates < 64_000 / 50, "{outcome:?}");
+}
+
+#[test]
 fn a_killed_worker_begins_again_and_finds_its_objects() {
     let mut killed = scenario(1);
     killed.failures.kills = 12.0;
