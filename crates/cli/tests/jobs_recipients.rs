@@ -38,6 +38,8 @@ fn an_identity_alone_opens_the_generation() {
     fixture.plan("J", &["-r", RECIPIENT]);
     fixture.job(0, "run", &["--shard", "2", "J"]);
     fixture.job(0, "run", &["--worker", "0/1", "J"]);
+    let refused = fixture.job(2, "finish", &["--verify", "J"]).messages;
+    assert!(refused.contains("--identity"), "{refused}");
     fixture.job(0, "finish", &["-i", "identity", "--verify", "J"]);
     fixture.compare("back");
     let key = fixture.expect(2, &["decrypt", "-k", "my.key", "vault", "not"]);

@@ -164,9 +164,12 @@ fn tell(planned: &Planned, output: &Output) -> Result<Ending, Trouble> {
     }
     notices(&planned.notices, false, "--json").iter().for_each(|line| complain(line));
     let Planned { shards, objects, bytes, generation, .. } = planned;
-    let last = shards.saturating_sub(1);
+    let numbers = match shards.saturating_sub(1) {
+        0 => String::new(),
+        last => format!(", 0 to {last}"),
+    };
     let line = format!(
-        "planned {}, 0 to {last}: {}, {}; generation {generation}",
+        "planned {}{numbers}: {}, {}; generation {generation}",
         count(*shards, "shard"),
         count(*objects, "object"),
         size(*bytes as f64)

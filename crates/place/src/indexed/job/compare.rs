@@ -196,4 +196,4 @@ fn end_of(name: StorageName) -> [u8; 16] {
 const MOST_RECEIPTS: usize = 8;
 
 /// The most directories that are compared at once: each takes memory for the files in it.
-const MOST_DIRECTORIES: usize = 4;
+const MOST_DIRECTORIES: usize = 8;
