@@ -426,6 +426,13 @@ pub(crate) fn path_entries<S: Serializer>(path: &Path, serializer: S) -> Result<
     entries_of("path", Some(path), serializer)
 }
 
+/// The same for several paths.
+pub(crate) fn paths<S: Serializer>(paths: &[PathBuf], serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Entry<'p>(#[serde(serialize_with = "path_entries")] &'p Path);
+    serializer.collect_seq(paths.iter().map(|path| Entry(path)))
+}
+
 /// The same for the target of a link.
 pub(crate) fn target_entries<S: Serializer>(
     path: &Option<PathBuf>,

@@ -1,7 +1,6 @@
 //! `evener job finish`
 
 use std::io::{self, Write};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -150,32 +149,10 @@ fn tell(
 }
 
 fn document(finished: &Finished, verified: Option<&Report>, failures: &[Failure]) -> Value {
-    let Finished { generation, is_new, entries, objects, bytes, already, .. } = finished;
-    let named = |paths: &[PathBuf]| paths.iter().map(|path| entry(path)).collect::<Vec<_>>();
-    json!({
-        "generation": generation,
-        "between": finished.between,
-        "is_new": is_new,
-        "entries": entries,
-        "objects": objects,
-        "bytes": bytes,
-        "already": already,
-        "changed": named(&finished.changed),
-        "gone": named(&finished.gone),
-        "verified": verified,
-        "failures": failures,
-    })
-}
-
-/// A path, also in hexadecimal if it is not UTF-8.
-fn entry(path: &Path) -> Value {
-    let mut entry = json!({ "path": path.to_string_lossy() });
-    if path.to_str().is_none() {
-        let bytes = path.as_os_str().as_bytes();
-        let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        entry["path_hex"] = digits.into();
-    }
-    entry
+    let mut document = json!(finished);
+    document["verified"] = json!(verified);
+    document["failures"] = json!(failures);
+    document
 }
 
 /// `made generation 3: 1000 objects, 5.2 GiB`

@@ -18,6 +18,7 @@ use super::super::writer::{MOST_ATTEMPTS, SealedOptions, Writer};
 use super::manifest::{FINISHED, Job, Shard, from_hexadecimal};
 use super::plan::Ends;
 use super::receipt::Receipt;
+use crate::report::paths;
 use crate::{Failure, FileError, RunSettings, TransferOptions};
 
 /// The result of finishing a job.
@@ -40,8 +41,10 @@ pub struct Finished {
     /// Objects that an earlier attempt at their shard had made.
     pub already: u64,
     /// Objects that had changed since the plan: they are in the generation as they were then.
+    #[serde(serialize_with = "paths")]
     pub changed: Vec<PathBuf>,
     /// Objects that were gone.
+    #[serde(serialize_with = "paths")]
     pub gone: Vec<PathBuf>,
 }
 
