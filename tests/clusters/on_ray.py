@@ -23,9 +23,9 @@ from store import ACCESS, Store, free_port
 # Of each node's line: bytes a second, and seconds for a request.
 RATE, DELAY = 40e6, 0.05
 # Eight equal shards, with one request at a time, so that the lines determine the rate.
-EQUAL = [100_000] * 128
+EQUAL = [100_000] * 256
 # A long object in each shard or two, which takes an upload in parts.
-MIXED = [9 << 20 if number % 20 == 7 else number * 1000 for number in range(200)]
+MIXED = [9 << 20 if number % 20 == 7 else number * 1000 for number in range(120)]
 
 
 class Cluster:
@@ -106,7 +106,7 @@ def run_again(cluster: Cluster, job: Job) -> None:
 
 def fail_in_one_shard(cluster: Cluster, source: Source) -> None:
     """A shard that always fails does not keep Ray from the others, and the error tells why."""
-    job = Job("failing", source, 50)
+    job = Job("failing", source, 30)
     [name, *_] = cluster.store.names("jobs/failing/shards/")
     cluster.store.remove(name)
     driver = cluster.begin(job.run(retries=1))
@@ -121,7 +121,7 @@ def fail_in_one_shard(cluster: Cluster, source: Source) -> None:
 def kill_at_random(cluster: Cluster, source: Source, seed: int) -> None:
     chance = random.Random(seed)
     first, begun, killed = len(cluster.lines.requests), time.monotonic(), []
-    job = Job(f"killed-{seed}", source, 15)
+    job = Job(f"killed-{seed}", source, 10)
     run = job.run(retries=20, requests=4)
     driver = cluster.begin(run)
     for kind in chance.sample(["program", "worker", "node", "driver"], 4):

@@ -33,6 +33,8 @@ class Nodes:
         settings = {
             "RAY_USAGE_STATS_ENABLED": "0",
             "RAY_enable_metrics_collection": "false",
+            # Ray's processes on a node stay while other nodes are measured.
+            "RAY_idle_worker_killing_time_threshold_ms": "600000",
             # A node that is gone is noticed after a second.
             "RAY_health_check_period_ms": "500",
             "RAY_health_check_timeout_ms": "2000",
