@@ -22,7 +22,7 @@ from store import ACCESS, Store, free_port
 
 # Of each node's line: bytes a second, and seconds for a request.
 RATE, DELAY = 40e6, 0.05
-# Eight equal shards, with one request at a time, so that the lines determine the rate.
+# Sixteen equal shards, with one request at a time, so that the lines determine the rate.
 EQUAL = [100_000] * 256
 # A long object in each shard or two, which takes an upload in parts.
 MIXED = [9 << 20 if number % 20 == 7 else number * 1000 for number in range(120)]
@@ -77,7 +77,7 @@ def main() -> None:
 def measure_rates(cluster: Cluster) -> None:
     """The store is slow for each node alone, so twice the nodes have twice the rate."""
     source = Source(cluster.home / "equal", cluster.store, EQUAL)
-    jobs = [Job(f"rate-{number}", source, len(EQUAL) // 8) for number in range(4)]
+    jobs = [Job(f"rate-{number}", source, len(EQUAL) // 16) for number in range(4)]
     # The first one also starts Ray's processes. A busy machine costs some of the rate.
     runs = zip(jobs, (4, 1, 2, 4), strict=True)
     reports = cluster.run(*(job.run(workers=workers, requests=1) for job, workers in runs))
