@@ -120,8 +120,7 @@ impl Job<'_> {
         self.depot.create(&mark, b"evener-attempt-v1\n").map_err(of_job)?;
         let names = self.keys.names(shard.place).map_err(|error| of_job(error.into()))?;
         let (own, wrapped) = self.own_key(options.wrap).map_err(of_target)?;
-        let job = self;
-        let (names, own) = (&names, &own);
+        let (job, names, own) = (self, &names, &own);
         let attempt = Attempt { job, shard, attempt, names, own, wrapped, may_be_there };
         let source = Source::new(ends.source, rows, options.skips_gone);
         attempt.seal(ends, run, target, &source).map(Some)
