@@ -72,7 +72,7 @@ impl JobKeys {
         self.job
     }
 
-    /// What encrypts and decrypts a file of the job. `manifest` is the SHA-256 of the manifest's
+    /// The recipe that encrypts and decrypts a file of the job. `manifest` is the SHA-256 of the manifest's
     /// file; zeros for that file itself and for the shards that it names by their digests.
     ///
     /// # Errors

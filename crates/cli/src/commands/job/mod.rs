@@ -136,7 +136,7 @@ struct OfJob {
 struct AtJob {
     evener: Evener,
     key: Key,
-    /// What opens the tree.
+    /// Opens the tree.
     keychain: Keychain,
     stores: Stores,
     place: Place,

@@ -149,7 +149,7 @@ fn work(
     })
 }
 
-/// What became of the shards, by their numbers.
+/// The ends of the shards, by their numbers.
 #[derive(Default, Serialize)]
 struct Shards {
     done: Vec<u64>,

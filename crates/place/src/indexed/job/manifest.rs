@@ -13,7 +13,7 @@ use super::rows::{Row, RowReader};
 use crate::place::{Kind, MOST_LISTED, Store, too_many};
 use crate::{Fault, FileError, RunSettings};
 
-/// What a job does, as its planner decided. Only a holder of the job's key can have made it.
+/// The plan of a job. Only a holder of the job's key can have made it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Manifest {
     pub(super) version: u32,

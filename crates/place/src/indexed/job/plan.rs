@@ -23,7 +23,7 @@ use crate::place::{Entry, Kind, Origin, Store};
 use crate::temporary::is_temporary_name;
 use crate::{Failure, Fault, FileError, Notice, RunSettings, TransferOptions};
 
-/// What a planner decides.
+/// The options of planning.
 #[derive(Clone, Default)]
 pub struct PlanOptions {
     /// Where shards end.

@@ -1,4 +1,4 @@
-//! What is known of a job.
+//! The state of a job.
 
 use evener_core::Key;
 use serde::Serialize;
@@ -7,7 +7,7 @@ use super::manifest::Job;
 use crate::place::Store;
 use crate::{Failure, RunSettings};
 
-/// What a worker must know of a job to find its ends.
+/// The facts by which a worker finds the ends of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct JobInfo {
@@ -58,7 +58,7 @@ pub struct JobStatus {
     pub finished: bool,
 }
 
-/// What the manifest of a job says.
+/// Reads those facts from the manifest.
 ///
 /// # Errors
 /// When it can't be read, or the key is another one.

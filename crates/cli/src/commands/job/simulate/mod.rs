@@ -174,7 +174,7 @@ struct Document<'o> {
     outcome: &'o Outcome,
     cost: Cost,
     prices: Prices,
-    /// Whether `--within` is met.
+    /// True if `--within` is met.
     #[serde(skip_serializing_if = "Option::is_none")]
     in_time: Option<bool>,
 }

@@ -18,7 +18,7 @@ pub(super) struct Attempt {
     pub(super) looks: bool,
 }
 
-/// What a slice finds.
+/// The findings of a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// None of its files.
@@ -141,7 +141,7 @@ fn alone(requests: Requests, (down, up): (u64, u64), waits: u64, scenario: &Scen
     Effort { requests, objects: 0, down, up, times, lanes: 1.0 }
 }
 
-/// What comes before the objects of a shard: the receipt (there is none), the target's marker, the
+/// The requests before the objects of a shard: the receipt (there is none), the target's marker, the
 /// rows and the marks of attempts are read, and a mark is written.
 pub(super) fn before(shard: &ShardSum, scenario: &Scenario) -> Effort {
     let down = shard.objects * ROW;
@@ -149,7 +149,7 @@ pub(super) fn before(shard: &ShardSum, scenario: &Scenario) -> Effort {
     alone(requests, (down, 0), 5, scenario)
 }
 
-/// What comes after them: blocks of the index, and the receipt.
+/// The requests after them: blocks of the index, and the receipt.
 pub(super) fn after(shard: &ShardSum, scenario: &Scenario) -> Effort {
     let requests = Requests { put: blocks(shard.objects) + 1, ..Requests::default() };
     let up = shard.objects * (INDEX_ENTRY + RECEIPT_FILE);
@@ -157,7 +157,7 @@ pub(super) fn after(shard: &ShardSum, scenario: &Scenario) -> Effort {
     alone(requests, (0, up), 2, scenario)
 }
 
-/// What a worker does first: it tries the target and the job's place, and reads the job.
+/// The first requests of a worker: it tries the target and the job's place, and reads the job.
 pub(super) fn at_start(shards: u64, scenario: &Scenario) -> Effort {
     let requests = Requests { get: 3, put: 4, ..Requests::default() };
     alone(requests, (shards * MANIFEST_LINE, 0), 9, scenario)

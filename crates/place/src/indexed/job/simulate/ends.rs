@@ -5,7 +5,7 @@ use super::requests::Requests;
 use super::scenario::Scenario;
 use super::work::Work;
 
-/// What one of them takes.
+/// The time and the requests of one of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct End {
     pub(super) seconds: f64,

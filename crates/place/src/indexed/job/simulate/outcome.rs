@@ -9,7 +9,7 @@ use super::scenario::Scenario;
 use super::store::Gate;
 use super::work::Work;
 
-/// What a job takes.
+/// The result of a simulation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Outcome {

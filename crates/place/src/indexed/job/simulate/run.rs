@@ -38,7 +38,7 @@ struct Fleet<'a> {
     run: Run,
 }
 
-/// What is known of a shard.
+/// The state of a shard.
 #[derive(Clone, Copy, Default)]
 struct State {
     attempts: u32,
